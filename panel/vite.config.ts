@@ -36,6 +36,17 @@ const plainImports: Plugin = {
     id === '\0vite/preload-helper.js' ? 'export const __vitePreload = (load) => load()' : undefined,
 }
 
+/** Icons are numbers: the keys of their parts, their sizes and former names are left out (src/ui/icon.ts). */
+const bareIcons: Plugin = {
+  name: 'bare-icons',
+  apply: 'build',
+  transform: {
+    filter: { id: /lucide-react\/dist\/esm\/icons\// },
+    handler: (code) =>
+      code.replaceAll(/,?\s*key: "\w+"|name: "[\w-]+",|size: 24,|aliases: \[[^\]]*\],?/g, ''),
+  },
+}
+
 const module = (pattern: string) => new RegExp(`/node_modules/(?:${pattern})/(?!.*/useBlocker\\.)`)
 
 /** Chunks with fixed names: what the first load needs, and what comes later in one piece. */
@@ -52,68 +63,88 @@ const groups = [
     ),
     priority: 1,
   },
-  {
-    name: 'vendor',
-    test: module(
-      'react|react-dom|scheduler|@tanstack/(?!react-virtual|virtual)[^/]+|urql|@urql/[^/]+|@0no-co/[^/]+|wonka|gql.tada',
-    ),
-    priority: 4,
-  },
-  // What was typed: asking before it is left, and what is refused of it. Forms and sections do.
+  // Icons of several pages, so that no page loads another's parts for one of them.
+  { name: 'icons', test: /\/lucide-react\/dist\/esm\/icons\//, minShareCount: 4, priority: 1 },
+  // What was typed: asking before it is left. Forms and sections do.
   {
     name: 'leave',
-    test: /\/react-router\/.*\/useBlocker\.|\/src\/(ui\/leave|api\/form-errors)\./,
+    test: /\/react-router\/.*\/useBlocker\.|\/src\/ui\/leave\./,
     priority: 1,
   },
-  // Labelled fields: signing in needs them, the overview does not.
-  { name: 'fields', test: /\/src\/ui\/(field|inputs|number)\./, priority: 1 },
-  // What state a record is in, with its icons: the overview's lines need it.
+  // Labelled fields, and what is refused of them: signing in needs them, the overview does not.
+  {
+    name: 'fields',
+    test: /\/src\/(ui\/(field|inputs|number|picker|search-input)|api\/form-errors|app\/address-secret)\./,
+    priority: 1,
+  },
+  { name: 'bounds', test: /\/src\/api\/bounds\./, priority: 1 },
+  // What state a record is in, with its icons and words, and how risky an approval is: the overview's lines need it.
   {
     name: 'status',
-    test: /\/src\/ui\/status\.|\/src\/app\/agent-state\./,
+    test: /\/src\/(ui\/(status|visible|visible-text|time|time-format)|app\/(agent-state|conversation-title|cut-words|author|approvals\/level|spending\/money))\./,
     priority: 1,
   },
   // Commands and secrets to copy.
   { name: 'code', test: /\/src\/ui\/(code|copy)\./, priority: 1 },
   // What agents write: a conversation and the first steps show it.
   { name: 'written', test: /\/src\/ui\/(markdown|parsable)\./, priority: 1 },
+  { name: 'choices', test: /\/src\/ui\/choices\./, priority: 1 },
   // Forms, and what is shown of secrets: the first pages do without.
   {
     name: 'forms',
-    test: /\/src\/(ui\/(secret-field|shown-once|confirm|form-dialog|choices|tabs|picker)\.|api\/(bounds|use-form-act))/,
+    test: /\/src\/(ui\/(secret-field|shown-once|confirm|form-dialog|tabs)\.|api\/use-form-act)/,
     priority: 1,
   },
   // What is saved by sections: the pages of approvals and conversations do without.
   { name: 'sections', test: /\/src\/ui\/(section-form|use-section)\./ },
   // Money: budgets, what is spent of them, allowing more.
   { name: 'spending', test: /\/src\/(app\/spending\/|ui\/meter)/, priority: 1 },
+  // Filters above lists.
+  { name: 'filters', test: /\/src\/app\/(filters|saved-views|saved-views-list)\./, priority: 1 },
   // Deciding, and reading out what comes, on the pages of approvals and of a conversation.
-  { name: 'deciding', test: /\/src\/(app\/(approvals|thread)\/|ui\/(hold-button|announce))/, priority: 1 },
+  {
+    name: 'deciding',
+    test: /\/src\/(app\/(approvals\/(?!fix-dialog|level\.)|thread\/)|ui\/(hold-button|announce))/,
+    priority: 1,
+  },
   // Lists of records, and what they are given to.
   {
     name: 'records',
-    test: /\/src\/(app\/(filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|server-joined|join-line|program)|ui\/(pager|search-input|lines-input|picture|actions\.))/,
+    test: /\/src\/(app\/(assigned-agents|archive-button|may-edit|find-members|agent-choices|server-joined|join-line|program|mcp-states|erasures)|ui\/(pager|lines-input|picture|actions\.))/,
     priority: 1,
   },
-  // All that every page uses, also those before the sign-in.
+  // Names of models to choose from: agents and model credentials.
+  { name: 'models', test: /\/src\/(app\/models|ui\/suggested-input)\./, priority: 1 },
+  // All that every page uses, also those before the sign-in: React, the router, the client.
   {
     name: 'shared',
-    test: /\/src\/(keys\/(registry|match|use-actions)|api\/(errors|keys|client|requests|session|connection|chunk|current-client|lazy-socket|graphql|use-act)|app\/(mail|first-start|lazy-page|root|search|person|drafts|page-failed|title|last-organization|not-found)|ui\/(button|problem|empty|overlays|theme|skeleton|toast-store|kbd|cx)|permissions\/why-store)\./,
-    priority: 3,
+    test: new RegExp(
+      `${module('react|react-dom|scheduler|@tanstack/(?!react-virtual|virtual)[^/]+|urql|@urql/core|@0no-co/[^/]+|wonka|gql.tada').source}|/src/(keys/(registry|match|use-actions)|api/(errors|client|requests|session|connection|chunk|current-client|lazy-socket|graphql|use-act)|app/(first-start|lazy-page|root|search|person|drafts|page-failed|title|last-organization|not-found)|ui/(icon|button|problem|empty|overlays|theme|skeleton|toast-store|kbd|cx)|permissions/why-store)\\.`,
+    ),
+    priority: 4,
   },
-  // The frame behind the sign-in, and what most pages in it use. What is only needed now and then stays out: it is imported when it opens.
+  // The frame behind the sign-in with the cache of records, and what most pages in it use. What is only needed now and then stays out: it is imported when it opens.
   {
     name: 'shell',
-    test: /\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|card\.|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-inert-background|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|server-joined|join-line|use-feed|peek|code\.|link-text|copy\.|pager|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|toasts|tip\.|resource-page|stop-dialog|stop-banner|markdown|parsable|list[.-]|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|number\.|stable-order|use-stable-order|fade|status\.|organization-problem|saved-views|preferences-change|program|bounds|form-errors|use-form-act)/,
+    test: /\/@urql\/exchange-graphcache\/|\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|card\.|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-inert-background|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|models|suggested-input|server-joined|join-line|mcp-states|erasures|use-feed|peek|code\.|link-text|copy\.|pager|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|toasts|tip\.|resource-page|stop-dialog|stop-banner|markdown|parsable|list[.-]|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|number\.|stable-order|use-stable-order|fade|status\.|visible|time|connection-banner|conversation-title|cut-words|author\.|mail\.|address-secret|organization-problem|saved-views|preferences-change|program|bounds|form-errors|use-form-act)/,
     priority: 2,
   },
 ]
 
 export default defineConfig({
-  plugins: [react(), tailwindcss(), plainImports, reference(), notices()],
+  // The service puts a hash into the addresses of the page, not into those in the style sheet.
+  experimental: {
+    renderBuiltUrl: (_, { hostType }) => (hostType === 'css' ? { relative: true } : undefined),
+  },
+  plugins: [react(), tailwindcss(), plainImports, bareIcons, reference(), notices()],
   resolve: {
     alias: [
       { find: '~', replacement: fileURLToPath(new URL('./src', import.meta.url)) },
+      // The package's own frame of an icon takes more room than all icons of a page.
+      {
+        find: /^\.\.\/createLucideIcon\.mjs$/,
+        replacement: fileURLToPath(new URL('./src/ui/icon.ts', import.meta.url)),
+      },
       // What React has had itself since version 18.
       { find: /^use-sync-external-store\/shim(?:\/index\.js)?$/, replacement: 'react' },
     ],

@@ -27,13 +27,14 @@ export function notices(): Plugin {
       folders.add(join(process.cwd(), 'node_modules/tailwindcss'))
       // It is copied.
       folders.add(RENDERER)
-      const written = [...folders].map(notice).sort((a, b) => (a.name < b.name ? -1 : 1))
+      const written = [...[...folders].map(notice), FONT].sort((a, b) => (a.name < b.name ? -1 : 1))
       const text = written.map(({ name, text }) => `${name}\n\n${text}\n`).join(`\n${'-'.repeat(80)}\n\n`)
       this.emitFile({ type: 'asset', fileName: 'assets/third-party.txt', source: `${HEAD}\n\n${text}` })
     },
   }
 }
 
+const FONT = { name: 'Inter 4.1 (OFL-1.1)', text: readFileSync('src/font/OFL.txt', 'utf8').trim() }
 const HEAD = 'The panel contains these packages, under these licences.'
 
 function notice(folder: string): { name: string; text: string } {

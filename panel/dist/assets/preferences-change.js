@@ -1,7 +1,7 @@
-import{E as e,Gt as t,I as n,P as r,T as i,vt as a}from"./shared.js";import{F as o}from"./shell.js";var s=n(`
+import{S as e,lt as t,m as n,p as r,w as i,zt as a}from"./shared.js";import{v as o}from"./shell.js";var s=i(`
   query ShellPreferences { viewer { preferences } }
-`),c=n(`
+`),c=i(`
   mutation SetPreferences($preferences: JSON!) {
     setPreferences(preferences: $preferences) { preferences }
   }
-`),l=e(),u=(e,n)=>l(async()=>{let l=await a(e,s,{});if(!l.data?.viewer)return void r(t(l.error));let u=o(l.data.viewer.preferences),d={...u,...n(u)},{error:f}=await e.mutation(c,{preferences:d},i()).toPromise();f&&r(t(f))});export{u as changePreferences};
+`),l=n(),u=(n,i)=>l(async()=>{let l=await t(n,s,{});if(!l.data?.viewer)return void e(a(l.error));let u=o(l.data.viewer.preferences),d={...u,...i(u)},{error:f}=await n.mutation(c,{preferences:d},r()).toPromise();f&&e(a(f))});export{u as changePreferences};

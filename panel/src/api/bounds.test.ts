@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type BoundsKey, boundsOf, refusal } from './bounds'
+import { type BoundsKey, boundsOf, refusal, refusalsOf } from './bounds'
 
 test('a text is measured in characters as people count them, not in UTF-16 units', () => {
   expect(refusal('🙂🙂', { maxLength: 2 })).toBeNull()
@@ -25,4 +25,16 @@ test('a list is measured, and each of its values', () => {
 
 test('a place without bounds refuses nothing', () => {
   expect(refusal('PAUSE', boundsOf('UpdateAgentInput.costGuardAction' as BoundsKey))).toBeNull()
+})
+
+test('a folder’s name has no slashes and does not begin with a dot, as the service says', () => {
+  const name = boundsOf('CreateSkillInput.name')
+  expect(refusal('Tone of voice!', name)).toBeNull()
+  for (const wrong of ['a/b', 'a\\b', '.hidden', ' .hidden'])
+    expect(refusal(wrong, name)).toBe('No slashes, and no dot at the beginning.')
+})
+
+test('all invalid fields of an input are named at once, and omitted ones are not', () => {
+  const wrong = refusalsOf('CreateImageInput', { name: '', reference: ' ', description: null, profile: null })
+  expect(Object.keys(wrong)).toEqual(['name', 'reference'])
 })

@@ -9,6 +9,8 @@ export interface Bounds {
   maxItems?: number
   notBlank?: boolean
   line?: boolean
+  /** Also a folder’s name. */
+  folder?: boolean
   digits?: boolean
 }
 
@@ -18,6 +20,15 @@ export type BoundsKey = keyof typeof all
 /** The bounds of a place; none if only its type bounds it, as for an optional enum. */
 export function boundsOf(place: BoundsKey): Bounds {
   return (all as Partial<Record<string, Bounds>>)[place] ?? {}
+}
+
+/** The invalid fields of an input, all at once: `refusalsOf('CreateSkillInput', input)`. Null is an omitted field. */
+export function refusalsOf(input: string, values: Record<string, unknown>): Record<string, string> {
+  const found = Object.entries(values).map(([name, value]) => [
+    name,
+    refusal(value, boundsOf(`${input}.${name}` as BoundsKey)),
+  ])
+  return Object.fromEntries(found.filter(([, text]) => text !== null))
 }
 
 /** Why a value is invalid, in words; null if it is valid. */
@@ -41,7 +52,10 @@ function numberRefusal(value: number, { min, max }: Bounds): string | null {
   return null
 }
 
-function textRefusal(value: string, { minLength, maxLength, notBlank, line, digits }: Bounds): string | null {
+function textRefusal(
+  value: string,
+  { minLength, maxLength, notBlank, line, digits, folder }: Bounds,
+): string | null {
   const length = [...value].length
   if (notBlank && value.trim() === '') return 'This can’t be empty.'
   if (minLength !== undefined && length < minLength) {
@@ -49,7 +63,8 @@ function textRefusal(value: string, { minLength, maxLength, notBlank, line, digi
   }
   if (maxLength !== undefined && length > maxLength)
     return `At most ${maxLength} characters; these are ${length}.`
-  if (line && /[\n\r]/.test(value)) return 'One line only.'
+  if ((line || folder) && /[\n\r]/.test(value)) return 'One line only.'
+  if (folder && /[/\\]|^\s*\./.test(value)) return 'No slashes, and no dot at the beginning.'
   if (digits && !/^[0-9]+$/.test(value)) return 'Digits only.'
   return null
 }

@@ -1,8 +1,6 @@
-// The GraphQL client: one record cache, one endpoint, and the socket for subscriptions.
+// The GraphQL client: one record cache behind the sign-in, one endpoint, and the socket for subscriptions.
 import { Client, type Exchange, fetchExchange, mapExchange, subscriptionExchange } from '@urql/core'
-import { cacheExchange } from '@urql/exchange-graphcache'
 import { isSignedOut } from './errors'
-import { keys } from './keys'
 import { withSocket } from './lazy-socket'
 import { requestsExchange, sentExchange } from './requests'
 import { sessionEnded } from './session'
@@ -39,13 +37,13 @@ const liveExchange: Exchange = subscriptionExchange({
   }),
 })
 
-/** A client with an empty cache, which sends nothing once `over` is aborted. Each new user gets a new one. */
-export function makeClient(over: AbortSignal): Client {
+/** A client that sends nothing once `over` is aborted. Each new user gets a new one, with an empty cache if any. */
+export function makeClient(over: AbortSignal, cache?: Exchange): Client {
   return new Client({
     url: '/graphql',
     exchanges: [
       requestsExchange,
-      cacheExchange({ keys }),
+      ...(cache ? [cache] : []),
       sentExchange,
       sessionExchange,
       fetchExchange,

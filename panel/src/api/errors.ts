@@ -66,8 +66,8 @@ export function isSignedOut(error: CombinedError | undefined): boolean {
   return problemsOf(error).some(({ code }) => code === 'UNAUTHENTICATED' || code === 'TOKEN_EXPIRED')
 }
 
-/** Whether the service did not answer, failed, or limited the rate. Retrying may help. */
-export function isUnanswered(error: CombinedError | undefined): boolean {
+/** Whether a retry may help: the service did not answer, failed, or limited the rate. */
+export function isRetryable(error: CombinedError | undefined): boolean {
   return ['OFFLINE', 'INTERNAL', 'RATE_LIMITED', 'UNAVAILABLE'].includes(problemOf(error)?.code ?? '')
 }
 

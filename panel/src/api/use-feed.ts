@@ -3,7 +3,7 @@ import type { AnyVariables, CombinedError, TypedDocumentNode } from '@urql/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { pipe, subscribe } from 'wonka'
-import { isUnanswered } from './errors'
+import { isRetryable } from './errors'
 import { concerns, type Interest, onChange, paced } from './live'
 import { readFresh } from './requests'
 
@@ -99,7 +99,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
             pages: before.key === key ? before.pages : [],
             error: result.error,
           }))
-          return !isUnanswered(result.error)
+          return !isRetryable(result.error)
         }
         found.push({ after, limit, page })
         // An empty page is not the end: a search may skip items that do not match.

@@ -1,7 +1,7 @@
 // Mutations of forms. A form stays open if no answer arrives, and may be sent again although the change was made.
 import type { AnyVariables, CombinedError, TypedDocumentNode } from '@urql/core'
 import { useRef } from 'react'
-import { isSignedOut, isUnanswered, problemOf } from './errors'
+import { isRetryable, isSignedOut, problemOf } from './errors'
 import { type Act, type ActOptions, randomKey, useAct } from './use-act'
 
 /**
@@ -26,7 +26,7 @@ export function useFormAct<Data, Variables extends AnyVariables>(
 
 /** Whether the change may have been made, or may still be. */
 const mayBeMade = (error: CombinedError | undefined) =>
-  isUnanswered(error) ||
+  isRetryable(error) ||
   // This says nothing about the previous attempt.
   isSignedOut(error) ||
   ['IDEMPOTENCY_IN_PROGRESS', 'IDEMPOTENCY_IN_DOUBT'].includes(problemOf(error)?.code ?? '')

@@ -2,7 +2,7 @@
 import type { AnyVariables, CombinedError, TypedDocumentNode } from '@urql/core'
 import { useCallback, useEffect, useRef } from 'react'
 import { useClient, useQuery } from 'urql'
-import { isSignedOut, isUnanswered } from './errors'
+import { isRetryable, isSignedOut } from './errors'
 import { concerns, type Interest, onChange, paced } from './live'
 import { readFresh } from './requests'
 
@@ -41,7 +41,7 @@ export function useLive<Data, Variables extends AnyVariables>(options: Options<D
     // The answer updates the cache, and thereby every view of these records.
     const read = async () => {
       const { error } = await readFresh(client, query, variables)
-      return !isUnanswered(error)
+      return !isRetryable(error)
     }
     const pace = paced(read, GAP_MS)
     ask.current = pace.ask
@@ -57,17 +57,17 @@ export function useLive<Data, Variables extends AnyVariables>(options: Options<D
   const settled = useRef('')
   if (!state.fetching) settled.current = key
   const error = settled.current === key ? state.error : undefined
-  const data = useDraft(state.data, state.fetching || isAway(state.error), client, query, key)
+  const data = useLastContent(state.data, state.fetching || isAway(state.error), client, query, key)
   return { data, error, loading: !data && !error && !pause, refetch }
 }
 
-const isAway = (error: CombinedError | undefined) => isUnanswered(error) || isSignedOut(error)
+const isAway = (error: CombinedError | undefined) => isRetryable(error) || isSignedOut(error)
 
 /**
  * Keeps the content while it reloads because the cache lost a part of it, while the service is down, and after the
  * session ended. Refused content is removed.
  */
-function useDraft<Data>(data: Data | undefined, stays: boolean, ...asked: unknown[]): Data | undefined {
+function useLastContent<Data>(data: Data | undefined, stays: boolean, ...asked: unknown[]): Data | undefined {
   const kept = useRef<{ asked: unknown[]; data: Data }>(undefined)
   if (data) kept.current = { asked, data }
   const isSame = kept.current?.asked.every((part, at) => part === asked[at])

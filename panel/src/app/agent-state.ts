@@ -24,94 +24,94 @@ export type Reason =
 
 const REASONS: Record<Reason, { what: string; todo: string }> = {
   AUTH_REQUIRED: {
-    what: 'Its model refuses its credential.',
-    todo: 'Give it a valid model credential in its settings, then start it again.',
+    what: 'The model’s provider refuses the agent’s credential.',
+    todo: 'Store a valid model credential in the settings, then start the agent again.',
   },
   BACKUP_FAILED: {
-    what: 'Its home could not be backed up.',
-    todo: 'It keeps running. Its backups show the cause; the next successful one clears this.',
+    what: 'The agent’s home could not be backed up.',
+    todo: 'The agent keeps running. The list of backups shows the cause; the next successful backup clears this.',
   },
   DISK_FULL: {
-    what: 'The disk of its server is full.',
-    todo: 'Free space on the server, then start it again.',
+    what: 'The server’s disk is full.',
+    todo: 'Free space on the server, then start the agent again.',
   },
   ENGINE_AWAY: {
-    what: 'Its server can’t reach its container engine, and keeps trying.',
-    todo: 'Start the engine there. The details name it.',
+    what: 'The server can’t reach its container engine, and keeps trying.',
+    todo: 'Start the engine on that server.',
   },
   EXITED: {
-    what: 'Its program exited.',
-    todo: 'Read its output below, then start it again.',
+    what: 'The program exited.',
+    todo: 'Start the agent again.',
   },
   HOST_AWAY: {
-    what: 'Its server is not connected. The agent keeps running.',
-    todo: 'Look at the server: its machine may be off, or its host program may have stopped.',
+    what: 'The server is not connected. The agent keeps running.',
+    todo: 'Check the server: the machine may be off, or the host program may have stopped.',
   },
   HOST_NOT_CONFIRMED: {
-    what: 'It needs secrets, and the host of its server is not confirmed.',
+    what: 'The agent needs secrets, and the server’s host is not confirmed.',
     todo: 'Confirm the host on the server’s page, if you know who runs it. The agent then starts.',
   },
   IMAGE_NOT_FOUND: {
-    what: 'Its server does not know its image.',
-    todo: 'Choose another image, or have the host’s owner list this one.',
+    what: 'The server does not know the image.',
+    todo: 'Choose another image, or ask the host’s owner to list this one.',
   },
   KILLED: {
-    what: 'Something on its server killed it.',
-    todo: 'Ask the host’s owner, then start it again.',
+    what: 'The program was killed on its server.',
+    todo: 'Ask the host’s owner, then start the agent again.',
   },
   LIMIT_REACHED: {
-    what: 'It was stopped because its spending limit is used up.',
-    todo: 'Look at what it did. Allow more, or raise the limit, then start it again.',
+    what: 'The agent was stopped because its spending limit is used up.',
+    todo: 'Check what the agent did. Allow more, or raise the limit, then start the agent again.',
   },
   LINE_TOO_LONG: {
-    what: 'It wrote a line that is too long.',
-    todo: 'Start it again. If it happens again, the agent’s program needs a fix.',
+    what: 'The program wrote a line that is too long.',
+    todo: 'Start the agent again. If this happens again, the program needs a fix.',
   },
   NO_PROTOCOL: {
-    what: 'Its program does not speak the Agent Client Protocol, or did not in time.',
-    todo: 'Check that its image is an agent that speaks the protocol on standard input and output.',
+    what: 'The program does not speak the Agent Client Protocol, or did not in time.',
+    todo: 'Check that the image is an agent that speaks the protocol on standard input and output.',
   },
   ORGANIZATION_STOPPED: {
     what: 'The organization is stopped.',
-    todo: 'Nothing runs until it is released.',
+    todo: 'Nothing runs until the organization is released.',
   },
   OUT_OF_MEMORY: {
-    what: 'It ran out of memory.',
-    todo: 'Give it more memory in its settings, then start it again.',
+    what: 'The agent ran out of memory.',
+    todo: 'Allow more memory in the settings, then start the agent again.',
   },
   RESTARTING: {
-    what: 'It finishes its work and shuts down, then starts again.',
-    todo: 'Stop it to keep it down.',
+    what: 'The agent finishes its work and shuts down, then starts again.',
+    todo: 'To prevent the start, stop the agent.',
   },
   SHIM_LOST: {
-    what: 'Its supervisor is gone, so the reason is unknown.',
-    todo: 'Its server may have restarted. Start it again.',
+    what: 'The supervisor is gone, so the reason is unknown.',
+    todo: 'The server may have restarted. Start the agent again.',
   },
   SPAWN_FAILED: {
-    what: 'Its program could not be started.',
-    todo: 'The cause is below. The host’s owner can run “muster host doctor”.',
+    what: 'The program could not be started.',
+    todo: 'The host’s owner can run “muster host doctor”.',
   },
   START_TIMEOUT: {
-    what: 'It did not start in time.',
-    todo: 'Start it again. If it happens again, look at the load of its server.',
+    what: 'The agent did not start in time.',
+    todo: 'Start the agent again. If this happens again, check the server’s load.',
   },
   SYNC_FAILED: {
-    what: 'A change to its skills, MCP servers or credentials failed to apply.',
-    todo: 'It keeps running without the change. See the details for the cause.',
+    what: 'A change to skills, MCP servers or credentials failed to apply.',
+    todo: 'The agent keeps running without the change.',
   },
   WAITING_FOR_HOST: {
-    what: 'It waits for its server, which is not connected.',
-    todo: 'It starts as soon as the server is back.',
+    what: 'The agent waits for its server, which is not connected.',
+    todo: 'The agent starts as soon as the server is back.',
   },
 }
 
 const STATES: Record<string, string> = {
-  RUNNING: 'It is up and takes new work.',
-  SPAWNING: 'It is being launched on its server.',
-  PAUSED: 'It stays in memory and takes no new turns. New work waits.',
-  STOPPING: 'It finishes its work and shuts down.',
-  STOPPED: 'It is not running. New work waits until it is started.',
-  ERROR: 'It has failed.',
+  RUNNING: 'The agent is up and takes new work.',
+  SPAWNING: 'The agent is starting on its server.',
+  PAUSED: 'The agent stays in memory and takes no new turns. New work waits.',
+  STOPPING: 'The agent finishes its work and shuts down.',
+  STOPPED: 'The agent is not running. New work waits until the agent is started.',
+  ERROR: 'The agent has failed.',
 }
 
 /** Explains the state and the next step. */

@@ -41,6 +41,10 @@ const SkillAgents = graphql(`
 
 const AGENTS = { credential: CredentialAgents, mcp: McpAgents, skill: SkillAgents }
 
+/** When a changed credential or assignment reaches a running agent. */
+export const CREDENTIAL_APPLIES =
+  'Servers use each change at once. An agent that reads the values gets it at its next start.'
+
 export type Kind = keyof typeof AGENTS
 
 interface SetChange {

@@ -7,7 +7,7 @@ import { Time } from '../ui/time'
 
 const PATIENCE_MS = 1500
 
-export function ConnectionBanner() {
+export default function ConnectionBanner() {
   const connection = useSyncExternalStore(onConnection, connectionNow)
   const now = useNow(1000)
   const isLost = connection.state === 'lost' && now - connection.since > PATIENCE_MS - 1000

@@ -1,4 +1,4 @@
-// The title of a conversation, with a fallback if it has no subject.
+// What lists show of a conversation. Pure, tested.
 
 interface Titled {
   title?: string | null
@@ -7,6 +7,11 @@ interface Titled {
   ref?: string | null
 }
 
+/** The title, or a fallback. */
 export function conversationTitle({ title, contactName, agent, ref }: Titled): string {
   return title || contactName || (agent ? `With ${agent.name}` : (ref ?? 'Conversation'))
 }
+
+/** A message's preview without the code that the service puts before an error's text: `INTERRUPTED The agent ended`. */
+export const withoutCode = (kind: string, text: string): string =>
+  kind === 'ERROR' ? text.replace(/^[A-Z][A-Z_]+(?=\s)\s*/, '') : text

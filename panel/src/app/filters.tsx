@@ -1,15 +1,80 @@
-// Filters as small buttons with menus. The address holds the selection. A plain `Chip` is a toggle.
-import { ChevronDown } from 'lucide-react'
-import { useCallback, useState } from 'react'
+// The filters above a list. The address holds the selection. A plain `Chip` is a toggle.
+import type { TypedDocumentNode } from '@urql/core'
+import { ChevronDown, type LucideIcon } from 'lucide-react'
+import { type ReactNode, useCallback, useState } from 'react'
 import { useClient } from 'urql'
 import { graphql } from '../api/graphql'
+import type { Kind } from '../api/live'
 import { useLive } from '../api/use-live'
-import { buttonClass } from '../ui/button'
-import { cx } from '../ui/cx'
+import { Button, pillClass } from '../ui/button'
+import { Empty } from '../ui/empty'
 import { Menu } from '../ui/menu'
 import { type Choice, Picker, type PickerProps } from '../ui/picker'
+import { SearchInput } from '../ui/search-input'
 import { words } from '../ui/status'
 import { useOrg } from './organization'
+import { SavedViews } from './saved-views'
+
+/** The names of the filters that narrow the list. */
+export const narrowing = (filters: object) =>
+  Object.entries(filters).flatMap(([name, value]) => (value === undefined ? [] : [name]))
+const without = <Filters extends object>(filters: Filters) =>
+  Object.fromEntries(narrowing(filters).map((name) => [name, undefined])) as Partial<Filters>
+
+interface BarProps<Filters> {
+  /** The filters in the address. */
+  filters: Filters
+  onChange: (change: Partial<Filters>) => void
+  /** Shows a field for the filter `q`: its name. */
+  search?: string
+  /** The page whose filters people save. */
+  views?: string
+  /** Below the tabs of a page, outside of its header. */
+  apart?: boolean
+  children?: ReactNode
+}
+
+/** The row of filters, the same on every page, with a button that removes all. */
+export function FilterBar<Filters extends object>(props: BarProps<Filters>) {
+  const { filters, onChange, search, views, apart, children } = props
+  const bar = (
+    <div className="flex items-center gap-2 overflow-x-auto pb-2 max-sm:-mx-4 max-sm:px-4 sm:flex-wrap sm:overflow-visible">
+      {search && (
+        <SearchInput
+          label={search}
+          value={(filters as { q?: string }).q}
+          onValue={(q) => onChange({ q } as object as Partial<Filters>)}
+        />
+      )}
+      {views && <SavedViews page={views} />}
+      {children}
+      {narrowing(filters).length > 0 && (
+        <Button size="sm" look="quiet" onClick={() => onChange(without(filters))}>
+          Clear
+        </Button>
+      )}
+    </div>
+  )
+  return apart ? <div className="shrink-0 border-b border-line px-4 pt-2 sm:px-6">{bar}</div> : bar
+}
+
+interface NothingProps<Filters> {
+  icon: LucideIcon
+  title?: string
+  filters: Filters
+  onChange: (change: Partial<Filters>) => void
+}
+
+/** In place of a list that filters leave empty. */
+export function NothingMatches<Filters extends object>(props: NothingProps<Filters>) {
+  const { icon, title = 'Nothing matches', filters, onChange } = props
+  const clear = <Button onClick={() => onChange(without(filters))}>Clear the filters</Button>
+  return (
+    <Empty icon={icon} title={title} action={clear}>
+      Change or clear the filters.
+    </Empty>
+  )
+}
 
 export function Chip({
   on,
@@ -21,16 +86,7 @@ export function Chip({
   children: React.ReactNode
 }) {
   return (
-    <button
-      type="button"
-      aria-pressed={on}
-      onClick={onToggle}
-      className={buttonClass(
-        'secondary',
-        'sm',
-        cx('rounded-full', on && 'border-accent-text! bg-selected! text-accent-text!'),
-      )}
-    >
+    <button type="button" aria-pressed={on} onClick={onToggle} className={pillClass(on)}>
       {children}
     </button>
   )
@@ -64,14 +120,7 @@ export function FilterMenu<Value extends string>({
     <Menu
       align="start"
       trigger={
-        <button
-          type="button"
-          className={buttonClass(
-            'secondary',
-            'sm',
-            cx('rounded-full', chosen.length > 0 && 'border-accent-text! bg-selected! text-accent-text!'),
-          )}
-        >
+        <button type="button" className={pillClass(chosen.length > 0)}>
           {label}
           {chosen.length > 0 &&
             `: ${chosen.length > 2 ? chosen.length : chosen.map((each) => each.label).join(', ')}`}
@@ -93,7 +142,7 @@ const AgentsFound = graphql(`
   }
 `)
 const AgentNamed = graphql(`
-  query AgentNamed($orgId: Id!, $id: Id!) { agent(orgId: $orgId, id: $id) { id name } }
+  query AgentNamed($orgId: Id!, $id: Id!) { named: agent(orgId: $orgId, id: $id) { id name } }
 `)
 
 /** Finds agents by part of their name. */
@@ -113,21 +162,28 @@ export function useAgentSearch(): (text: string) => Promise<Choice[]> {
   )
 }
 
+interface Named {
+  named: { name: string } | null
+}
+
 interface RecordProps {
   value: number | undefined
   onValue: (id: number | undefined) => void
 }
 
+/** The name of the record in the address, which has only its id. */
+function useNamed(
+  query: TypedDocumentNode<Named, { orgId: number; id: number }>,
+  id: number | undefined,
+  kind: Kind,
+) {
+  const variables = { orgId: useOrg().id, id: id ?? 0 }
+  return useLive({ query, variables, on: [kind], pause: id === undefined }).data?.named?.name
+}
+
 /** Filters by agent. */
 export function AgentFilter({ value, onValue }: RecordProps) {
-  const org = useOrg()
-  const { data } = useLive({
-    query: AgentNamed,
-    variables: { orgId: org.id, id: value ?? 0 },
-    on: ['AGENT'],
-    pause: value === undefined,
-  })
-  const found = { search: useAgentSearch(), name: data?.agent?.name }
+  const found = { search: useAgentSearch(), name: useNamed(AgentNamed, value, 'AGENT') }
   return <RecordFilter label="Agent" placeholder="Any agent" value={value} onValue={onValue} {...found} />
 }
 
@@ -135,7 +191,7 @@ const ChannelsFound = graphql(`
   query ChannelsFound($orgId: Id!) { channels(orgId: $orgId) { id name transport } }
 `)
 const ChannelNamed = graphql(`
-  query ChannelNamed($orgId: Id!, $id: Id!) { channel(orgId: $orgId, id: $id) { id name } }
+  query ChannelNamed($orgId: Id!, $id: Id!) { named: channel(orgId: $orgId, id: $id) { id name } }
 `)
 
 /** Filters by channel. */
@@ -154,13 +210,7 @@ export function ChannelFilter({ value, onValue }: RecordProps) {
     },
     [client, org.id],
   )
-  const { data } = useLive({
-    query: ChannelNamed,
-    variables: { orgId: org.id, id: value ?? 0 },
-    on: ['CHANNEL'],
-    pause: value === undefined,
-  })
-  const found = { search, name: data?.channel?.name }
+  const found = { search, name: useNamed(ChannelNamed, value, 'CHANNEL') }
   return <RecordFilter label="Channel" placeholder="Any channel" value={value} onValue={onValue} {...found} />
 }
 
@@ -172,7 +222,7 @@ const ContactsFound = graphql(`
   }
 `)
 const ContactNamed = graphql(`
-  query ContactNamed($orgId: Id!, $id: Id!) { contact(orgId: $orgId, id: $id) { id name } }
+  query ContactNamed($orgId: Id!, $id: Id!) { named: contact(orgId: $orgId, id: $id) { id name } }
 `)
 
 /** Filters by contact: an outside person who writes to agents. */
@@ -190,25 +240,18 @@ export function ContactFilter({ value, onValue }: RecordProps) {
     },
     [client, org.id],
   )
-  const { data } = useLive({
-    query: ContactNamed,
-    variables: { orgId: org.id, id: value ?? 0 },
-    on: ['CONTACT'],
-    pause: value === undefined,
-  })
-  const found = { search, name: data?.contact?.name }
+  const found = { search, name: useNamed(ContactNamed, value, 'CONTACT') }
   return <RecordFilter label="Contact" placeholder="Anyone" value={value} onValue={onValue} {...found} />
 }
 
-interface RecordFilterProps extends RecordProps, Pick<PickerProps, 'search' | 'placeholder'> {
+interface RecordFilterProps extends RecordProps, Pick<PickerProps, 'choices' | 'search' | 'placeholder'> {
   label: string
   name: string | undefined
 }
 
-/** The address holds only the id, so the name is looked up. */
-function RecordFilter({ label, name, value, onValue, ...found }: RecordFilterProps) {
+export function RecordFilter({ label, name, value, onValue, ...found }: RecordFilterProps) {
   return (
-    <div className="w-44 [&_.control]:h-7 [&_.control]:rounded-full [&_.control]:py-0 [&_.control]:text-sm coarse:[&_.control]:h-10">
+    <div className="w-40 shrink-0 [&_.control]:h-7 [&_.control]:rounded-full [&_.control]:py-0 [&_.control]:text-sm coarse:[&_.control]:h-10">
       <Picker
         aria-label={label}
         value={value === undefined ? null : { id: value, name: name ?? `No. ${value}` }}
@@ -221,7 +264,6 @@ function RecordFilter({ label, name, value, onValue, ...found }: RecordFilterPro
 }
 
 const SPANS = [
-  { value: 'ALL', label: 'At any time', hours: null },
   { value: 'HOUR', label: 'In the last hour', hours: 1 },
   { value: 'DAY', label: 'In the last 24 hours', hours: 24 },
   { value: 'WEEK', label: 'In the last 7 days', hours: 168 },
@@ -234,33 +276,25 @@ interface Span {
   to?: string
 }
 
-/** A time span up to now. The address holds its start, so that a link shows the same span tomorrow. */
-export function useSpan({ from, to }: Span, onSpan: (span: Span) => void) {
+/** Filters by a time span up to now. The address holds its start, so that a link shows the same span tomorrow. */
+export function SpanFilter({ span: { from, to }, onSpan }: { span: Span; onSpan: (span: Span) => void }) {
   const [chosen, setChosen] = useState<{ value: string; from: string | undefined } | null>(null)
   // A saved view or Back may have replaced the selected span.
   const isChosen = chosen !== null && chosen.from === from && !to
-  const value = !from && !to ? 'ALL' : isChosen ? chosen.value : 'OWN'
-  const choose = (next: string) => {
+  const value = !from && !to ? undefined : isChosen ? chosen.value : 'OWN'
+  const choose = (next: string | undefined) => {
     const hours = SPANS.find((span) => span.value === next)?.hours
     const begin = hours ? new Date(Date.now() - hours * 3_600_000).toISOString() : undefined
-    setChosen({ value: next, from: begin })
+    setChosen(next && begin ? { value: next, from: begin } : null)
     onSpan({ from: begin, to: undefined })
   }
-  return { value, choose, options: SPANS.filter((span) => span.value !== 'OWN' || value === 'OWN') }
-}
-
-/** Filters by time span. */
-export function SpanFilter({ span, onSpan }: { span: Span; onSpan: (span: Span) => void }) {
-  const { value, choose, options } = useSpan(span, onSpan)
-  const chosen = value === 'ALL' ? undefined : [value]
-  const spans = options.filter((option) => option.value !== 'ALL')
   return (
     <FilterMenu
       label="When"
       single
-      options={spans}
-      value={chosen}
-      onValue={(next) => choose(next?.[0] ?? 'ALL')}
+      options={SPANS.filter((span) => span.hours || value === 'OWN')}
+      value={value === undefined ? undefined : [value]}
+      onValue={(next) => choose(next?.[0])}
     />
   )
 }

@@ -12,12 +12,12 @@ type State = {
 
 const SHOWN: Record<State['status'], { word: string; tone: Tone; tip: string }> = {
   IDLE: { word: 'Idle', tone: 'plain', tip: 'No session of the agent is open.' },
-  STARTING: { word: 'Starting', tone: 'info', tip: 'It was started and has not responded yet.' },
-  RUNNING: { word: 'Running', tone: 'ok', tip: 'It answers.' },
+  STARTING: { word: 'Starting', tone: 'info', tip: 'The server was started and has not responded yet.' },
+  RUNNING: { word: 'Running', tone: 'ok', tip: 'The server answers.' },
   FAILED: {
     word: 'Failed',
     tone: 'danger',
-    tip: 'It could not be started or reached, or it exited.',
+    tip: 'The server could not be started or reached, or has exited.',
   },
 }
 

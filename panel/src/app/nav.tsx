@@ -12,6 +12,7 @@ import { useOrgIfAny } from './organization'
 import { OrganizationSwitch } from './organization-switch'
 import { PersonMenu } from './person-menu'
 import { GROUPS, NAV_ITEMS, type NavItem } from './places'
+import { usePreferences } from './preferences'
 import { useBadges } from './use-badges'
 import { useShellActions } from './use-shell-actions'
 
@@ -32,7 +33,10 @@ export function Nav() {
   useEscape(() => setOpen(false), open)
   useShellActions()
   const badges = useBadges()
-  const places = org ? NAV_ITEMS.filter(({ needs }) => org.can(needs)) : []
+  const [{ startPutAway }] = usePreferences()
+  const isShown = ({ id, needs }: NavItem) =>
+    org?.can(needs) && !(id === 'start' && startPutAway?.includes(org.id))
+  const places = NAV_ITEMS.filter(isShown)
   return (
     <>
       <header className="flex h-12 shrink-0 items-center gap-1 border-b border-line bg-sunken px-2 md:hidden">

@@ -30,3 +30,9 @@ test('with nothing typed all are there once, groups together', () => {
   )
   expect(found.map(({ id }) => id)).toEqual(['a', 'c', 'b'])
 })
+
+test('among equals the pages come first, so that Enter changes nothing', () => {
+  const actions = [action('a', 'Stop all agents', 'Organization'), action('b', 'Agents', 'Go to')]
+  expect(ranked(actions, '').map(({ id }) => id)).toEqual(['b', 'a'])
+  expect(ranked(actions, 'stop').map(({ id }) => id)).toEqual(['a'])
+})

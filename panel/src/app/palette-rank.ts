@@ -7,6 +7,9 @@ interface Ranked {
   also?: string
 }
 
+/** Equal groups begin with this one, which changes nothing. */
+export const GO_TO = 'Go to'
+
 /** The actions that match by label or keywords, best first. Without text: all in their order, one per id, grouped. */
 export function ranked<A extends Ranked>(actions: A[], text: string): A[] {
   const seen = new Set<string>()
@@ -18,7 +21,9 @@ export function ranked<A extends Ranked>(actions: A[], text: string): A[] {
   const fit = scored.filter(({ points }) => points > 0)
   const best = new Map<string, number>()
   for (const { action, points } of fit) best.set(action.group, Math.max(points, best.get(action.group) ?? 0))
-  const groups = [...best.keys()].sort((a, b) => (best.get(b) ?? 0) - (best.get(a) ?? 0))
+  const groups = [...best.keys()].sort(
+    (a, b) => (best.get(b) ?? 0) - (best.get(a) ?? 0) || Number(b === GO_TO) - Number(a === GO_TO),
+  )
   return groups.flatMap((group) =>
     fit
       .filter(({ action }) => action.group === group)

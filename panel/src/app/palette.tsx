@@ -1,14 +1,17 @@
 // The command palette: records of the organization, pages, and actions on the current page.
-import { useNavigate } from '@tanstack/react-router'
+import { useNavigate, useParams } from '@tanstack/react-router'
 import { CornerDownLeft, Search } from 'lucide-react'
 import { useEffect, useId, useMemo, useRef, useState, useSyncExternalStore } from 'react'
 import { type Action, actionsNow, keysOf, onActions, runAction, takeTypedAhead } from '../keys/registry'
 import { cx } from '../ui/cx'
 import { Dialog } from '../ui/dialog'
 import { Kbd } from '../ui/kbd'
-import { words } from '../ui/status'
+import { lastOrganization } from './last-organization'
+import { agentLines } from './palette-agents'
 import { useHits } from './palette-hits'
-import { ranked } from './palette-rank'
+import { GO_TO, ranked } from './palette-rank'
+import { DOCUMENTS, sections } from './palette-sections'
+import { commandOf, detailWords, kindWords } from './palette-words'
 import { requestActions } from './request-actions'
 
 interface Line {
@@ -30,20 +33,39 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const actions = useSyncExternalStore(onActions, actionsNow)
   // The page's requests when the palette opened.
   const [requests] = useState(requestActions)
-  const { hits, searching } = useHits(text)
+  const { verb, rest } = commandOf(text)
+  const { hits, searching } = useHits(rest)
+  const org = useParams({ strict: false }).org ?? lastOrganization() ?? undefined
   const base = useId()
 
   const lines = useMemo<Line[]>(() => {
     const found: Line[] = hits.map(({ kind, id, name, detail, ref, link }) => ({
       id: `${kind}:${id}`,
       label: name,
-      detail: [ref, detail].filter(Boolean).join(' · '),
-      group: `${words(kind)}s`,
+      detail: [ref, detailWords(kind, detail)].filter(Boolean).join(' · '),
+      group: kindWords(kind),
       run: () => void navigate(link as never),
     }))
-    const offered = ranked([...actions.filter(({ hidden }) => !hidden), ...requests], text).map(toLine)
-    return [...offered, ...found]
-  }, [actions, hits, navigate, requests, text])
+    const named: Action[] = sections(org).map(({ link, ...section }) => ({
+      ...section,
+      group: GO_TO,
+      run: () => void navigate(link as never),
+    }))
+    const outside = DOCUMENTS.map(({ href, ...document }) => ({
+      ...document,
+      group: 'Help',
+      run: () => void window.open(href, '_blank', 'noopener'),
+    }))
+    // Sections would hide the pages while nothing is typed.
+    const shown = [
+      ...actions.filter(({ hidden }) => !hidden),
+      ...(text.trim() ? named : []),
+      ...outside,
+      ...requests,
+    ]
+    const offered = ranked(shown, text).map(toLine)
+    return [...offered, ...(verb ? agentLines(verb, hits, navigate) : []), ...found]
+  }, [actions, hits, navigate, org, requests, text, verb])
   const current = Math.min(at, lines.length - 1)
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new text starts at the top

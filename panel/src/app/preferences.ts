@@ -14,6 +14,8 @@ export interface Preferences {
   timeZone?: Zone
   /** False: single letters and characters are not shortcuts. */
   singleKeys?: boolean
+  /** The organizations whose “Get started” is not in the navigation. */
+  startPutAway?: number[]
   /** Saved views by page: a name and the address's search string. */
   views?: { [page: string]: { name: string; search: string }[] }
 }
@@ -57,12 +59,13 @@ export function usePreferences(): [Preferences, (change: Change) => Promise<void
 /** Picks the known preferences from the stored JSON. */
 export function read(json: Json | null | undefined): Preferences {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return {}
-  const { theme, density, timeZone, singleKeys, views } = json
+  const { theme, density, timeZone, singleKeys, startPutAway, views } = json
   return {
     ...(theme === 'light' || theme === 'dark' || theme === 'system' ? { theme } : {}),
     ...(density === 'compact' || density === 'comfortable' ? { density } : {}),
     ...(timeZone === 'utc' || timeZone === 'local' || timeZone === 'organization' ? { timeZone } : {}),
     ...(typeof singleKeys === 'boolean' ? { singleKeys } : {}),
+    ...(Array.isArray(startPutAway) ? { startPutAway: startPutAway as number[] } : {}),
     ...(typeof views === 'object' && views !== null ? { views: views as Preferences['views'] } : {}),
   }
 }

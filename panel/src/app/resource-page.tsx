@@ -8,17 +8,16 @@ import { useLive } from '../api/use-live'
 import { useRefused } from '../permissions/gate'
 import { ActionButton } from '../ui/actions'
 import { Badge } from '../ui/badge'
-import { Checkbox } from '../ui/choices'
 import { Empty } from '../ui/empty'
 import { PageHeader } from '../ui/page'
 import { Pager } from '../ui/pager'
 import { WithPeek } from '../ui/peek'
 import { ProblemView } from '../ui/problem'
-import { SearchInput } from '../ui/search-input'
 import { ListSkeleton } from '../ui/skeleton'
 import { type Column, Table } from '../ui/table'
 import { Time } from '../ui/time'
 import { Visible } from '../ui/visible'
+import { Chip, FilterBar } from './filters'
 import { useOrg } from './organization'
 
 const PAGE = 200
@@ -86,18 +85,18 @@ export function ResourcePage<Data, Row extends { id: number; name: string }>(pro
   return (
     <>
       <PageHeader title={title} about={props.about} actions={create}>
-        <div className="flex flex-wrap items-center gap-4 pb-2.5">
-          <SearchInput
-            label={`Search ${names[1]}`}
-            value={search.q}
-            onValue={(q) => set({ q, page: undefined })}
-          />
-          <Checkbox
-            label={`Show ${past} ones`}
-            checked={search.archived ?? false}
-            onChecked={(archived) => set({ archived: archived || undefined, page: undefined })}
-          />
-        </div>
+        <FilterBar
+          filters={{ q: search.q, archived: search.archived }}
+          onChange={(change) => set({ ...change, page: undefined })}
+          search={`Search ${names[1]}`}
+        >
+          <Chip
+            on={search.archived ?? false}
+            onToggle={() => set({ archived: search.archived ? undefined : true, page: undefined })}
+          >
+            Show {past} ones
+          </Chip>
+        </FilterBar>
       </PageHeader>
       {error && !records ? (
         <ProblemView error={error} retry={refetch} />

@@ -13,7 +13,7 @@ interface Props {
   onClose: () => void
 }
 
-export function NameView({ views, now, onSave, onClose }: Props) {
+export default function NameView({ views, now, onSave, onClose }: Props) {
   const [name, setName] = useState(now ?? '')
   const [wrong, setWrong] = useState<string | null>(null)
   const [busy, setBusy] = useState(false)

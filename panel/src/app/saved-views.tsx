@@ -2,18 +2,19 @@
 // organization and page. Selecting one sets the address, so links to it work for everyone.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Bookmark, Pencil, Plus, RefreshCw, Trash2 } from 'lucide-react'
-import { useState } from 'react'
-import { buttonClass } from '../ui/button'
-import { cx } from '../ui/cx'
+import { lazy, Suspense, useState } from 'react'
+import { fetched } from '../api/chunk'
+import { pillClass } from '../ui/button'
 import { Menu, type MenuEntry } from '../ui/menu'
 import { say } from '../ui/toast-store'
 import { useOrg } from './organization'
 import { type Preferences, usePreferences } from './preferences'
 import { readViews, searchOfView, type View, viewOf, withoutView, withView } from './saved-views-list'
-import { NameView } from './saved-views-name'
 
-/** `page` names the list, such as `approvals`. Placed beside its filters: chips, or `tall` ones. */
-export function SavedViews({ page, tall }: { page: string; tall?: boolean }) {
+const NameView = lazy(() => fetched(() => import('./saved-views-name')))
+
+/** `page` names the list, such as `approvals`. */
+export function SavedViews({ page }: { page: string }) {
   const { views, change } = useViews(page)
   const navigate = useNavigate()
   const shown = viewOf(useSearch({ strict: false }))
@@ -76,15 +77,7 @@ export function SavedViews({ page, tall }: { page: string; tall?: boolean }) {
           <button
             type="button"
             aria-label={current ? `Saved views: ${current.name}` : 'Saved views'}
-            className={buttonClass(
-              'secondary',
-              tall ? 'md' : 'sm',
-              cx(
-                'shrink-0',
-                !tall && 'rounded-full',
-                current && 'border-accent-text! bg-selected! text-accent-text!',
-              ),
-            )}
+            className={pillClass(current !== undefined)}
           >
             <Bookmark size={13} aria-hidden />
             <span className="max-w-40 truncate">{current?.name ?? 'Views'}</span>
@@ -92,12 +85,14 @@ export function SavedViews({ page, tall }: { page: string; tall?: boolean }) {
         }
       />
       {naming && (
-        <NameView
-          views={views}
-          now={naming === 'rename' ? current?.name : undefined}
-          onSave={save}
-          onClose={() => setNaming(null)}
-        />
+        <Suspense>
+          <NameView
+            views={views}
+            now={naming === 'rename' ? current?.name : undefined}
+            onSave={save}
+            onClose={() => setNaming(null)}
+          />
+        </Suspense>
       )}
     </>
   )

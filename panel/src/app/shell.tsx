@@ -11,14 +11,14 @@ import {
   useSyncExternalStore,
 } from 'react'
 import { useClient } from 'urql'
+import '../api/cache'
 import { fetched } from '../api/chunk'
 import { isSignedOut } from '../api/errors'
-import { follow } from '../api/live'
+import { follow, resync } from '../api/live'
 import { onSession, sessionNow, signedIn } from '../api/session'
 import { useLive } from '../api/use-live'
 import { setZone } from '../ui/clock'
 import { ProblemView } from '../ui/problem'
-import { ConnectionBanner } from './connection-banner'
 import { setDraftsOwner } from './drafts'
 import { lastOrganization, rememberOrganization } from './last-organization'
 import { Nav } from './nav'
@@ -29,6 +29,7 @@ import { StopAction } from './stop-action'
 import { setTitleFrame } from './title'
 import { useViewer, ViewerContext, ViewerQuery } from './viewer'
 
+const ConnectionBanner = lazy(() => fetched(() => import('./connection-banner')))
 const OrganizationProblem = lazy(() => fetched(() => import('./organization-problem')))
 const StopBanner = lazy(() => fetched(() => import('./stop-banner')))
 
@@ -130,6 +131,13 @@ function useOrganization(orgId: number | null) {
     setTitleFrame({ organization: record.name })
     setZone({ organization: record.timezone })
   }, [record])
+  // With another role, every record has other permissions.
+  const role = useRef<string>(undefined)
+  useEffect(() => {
+    const now = record && `${record.id} ${record.viewerPermissions}`
+    if (now && role.current?.startsWith(`${record.id} `) && role.current !== now) resync()
+    role.current = now ?? undefined
+  }, [record])
   const org = useMemo<Org | null>(() => {
     if (!record) return null
     const may = new Set<string>(record.viewerPermissions)
@@ -149,7 +157,9 @@ function Columns({ children }: { children: React.ReactNode }) {
       </a>
       <Nav />
       <div className="flex min-h-0 min-w-0 grow flex-col">
-        <ConnectionBanner />
+        <Suspense>
+          <ConnectionBanner />
+        </Suspense>
         <main id="main" tabIndex={-1} className="flex min-h-0 grow flex-col outline-none">
           {children}
         </main>

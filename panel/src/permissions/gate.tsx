@@ -23,6 +23,7 @@ export function Gate({ on, may, children }: Props) {
 /** Null if the user has the permission; otherwise a function that explains the denial. For menu entries and actions. */
 export function useRefused(may: Permission, on?: Governed | null): (() => void) | null {
   const org = useOrg()
-  const allowed = on ? can(on, may) : org.can(may)
+  // A record may be older than the organization, which tells of another role at once.
+  const allowed = org.can(may) && (!on || can(on, may))
   return useMemo(() => (allowed ? null : () => explain(org.id, may)), [allowed, org.id, may])
 }

@@ -6,7 +6,7 @@ import { cx } from './cx'
 export type Tone = 'plain' | 'ok' | 'info' | 'warn' | 'danger' | 'accent'
 
 const TONES: Record<Tone, string> = {
-  plain: 'bg-sunken text-muted',
+  plain: 'bg-line text-muted',
   ok: 'bg-ok-soft text-ok-text',
   info: 'bg-info-soft text-info-text',
   warn: 'bg-warn-soft text-warn-text',

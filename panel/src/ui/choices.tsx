@@ -3,6 +3,24 @@ import { type ReactNode, useId } from 'react'
 import { useRefusal } from '../permissions/refusal'
 import { cx } from './cx'
 
+const MARK =
+  'peer h-4.5 shrink-0 appearance-none border border-outline bg-canvas checked:border-accent disabled:opacity-55 aria-disabled:opacity-55'
+/** The classes of a radio button, and of a checkbox with its `Tick`. */
+export const RADIO = `${MARK} w-4.5 rounded-full checked:border-[5px]`
+export const CHECKBOX = `${MARK} w-4.5 rounded transition-colors checked:bg-accent`
+const SWITCH = `${MARK} w-8 rounded-full transition-colors checked:bg-accent`
+
+export function Tick() {
+  return (
+    <span
+      aria-hidden
+      className="pointer-events-none absolute inset-0 hidden items-center justify-center text-xs font-bold text-on-accent peer-checked:flex"
+    >
+      ✓
+    </span>
+  )
+}
+
 interface ToggleProps {
   checked: boolean
   onChecked: (checked: boolean) => void
@@ -50,10 +68,7 @@ function Toggle({
           aria-describedby={described || undefined}
           aria-invalid={error ? true : undefined}
           onChange={(event) => (refusal ? refusal.explain() : onChecked(event.target.checked))}
-          className={cx(
-            'peer appearance-none border border-outline bg-canvas transition-colors checked:border-accent checked:bg-accent disabled:opacity-55 aria-disabled:opacity-55',
-            isSwitch ? 'h-4.5 w-8 rounded-full' : 'size-4.5 rounded',
-          )}
+          className={isSwitch ? SWITCH : CHECKBOX}
         />
         {isSwitch ? (
           <span
@@ -62,12 +77,7 @@ function Toggle({
             className="pointer-events-none absolute left-[3px] top-[3px] size-3 rounded-full bg-outline transition-transform peer-checked:translate-x-3.5 peer-checked:bg-on-accent"
           />
         ) : (
-          <span
-            aria-hidden
-            className="pointer-events-none absolute inset-0 hidden items-center justify-center text-xs font-bold text-on-accent peer-checked:flex"
-          >
-            ✓
-          </span>
+          <Tick />
         )}
       </span>
       <div className={cx('min-w-0', hideLabel && 'sr-only')}>
@@ -120,7 +130,7 @@ export function RadioGroup<Value extends string>({
               checked={option.value === value}
               disabled={option.disabled}
               onChange={() => onValue(option.value)}
-              className="mt-0.5 size-4.5 shrink-0 appearance-none rounded-full border border-outline bg-canvas checked:border-[5px] checked:border-accent disabled:opacity-55"
+              className={`${RADIO} mt-0.5`}
             />
             <span className="min-w-0">
               {option.label}

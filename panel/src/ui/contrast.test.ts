@@ -31,6 +31,7 @@ for (const [theme, colours] of Object.entries(themes)) {
       ...['ink', 'muted', 'faint', 'accent-text', 'danger-text'].flatMap((text) =>
         GROUNDS.map((ground) => [text, ground]),
       ),
+      ['muted', 'line'],
       ...['danger', 'warn', 'ok', 'info', 'accent'].map((tone) => [`${tone}-text`, `${tone}-soft`]),
       ...['accent', 'accent-hover'].map((ground) => ['on-accent', ground]),
       ...['danger', 'danger-hover'].map((ground) => ['on-danger', ground]),

@@ -17,7 +17,7 @@ export function Meter({ label, value, most, text }: Props) {
       aria-valuemax={most}
       aria-valuenow={Math.min(value, most)}
       aria-valuetext={text}
-      className="h-2 overflow-hidden rounded-full bg-sunken"
+      className="h-2 overflow-hidden rounded-full bg-line"
       data-outlined
     >
       <div

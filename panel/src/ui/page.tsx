@@ -58,7 +58,7 @@ export function PageBody({
 }) {
   return (
     <div className={cx('min-h-0 grow overflow-y-auto', className)}>
-      <div className={cx(narrow && 'mx-auto w-full max-w-3xl px-4 py-6 sm:px-6')}>{children}</div>
+      <div className={cx(narrow && 'w-full max-w-3xl px-4 py-6 sm:px-6')}>{children}</div>
     </div>
   )
 }

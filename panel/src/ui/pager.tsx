@@ -19,7 +19,9 @@ export function Pager({ page, size, total, onPage }: Props) {
       className="flex shrink-0 items-center justify-end gap-2 border-t border-line px-4 py-1.5 sm:px-6"
     >
       <span className="text-sm text-muted tabular-nums">
-        {first <= total ? `${first}–${last} of ${total}` : `${total} in all`}
+        {first <= total
+          ? `${first.toLocaleString()}–${last.toLocaleString()} of ${total.toLocaleString()}`
+          : `${total.toLocaleString()} in all`}
       </span>
       <IconButton
         icon={ChevronLeft}

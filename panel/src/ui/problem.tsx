@@ -18,7 +18,7 @@ export function ProblemView({
   const code = problemOf(error)?.code
   if (code === 'NOT_FOUND') {
     return (
-      <Empty title="Not found">It does not exist, it was deleted, or you may not see it. {children}</Empty>
+      <Empty title="Not found">This does not exist, was deleted, or you may not see it. {children}</Empty>
     )
   }
   if (code === 'PERMISSION_DENIED') {

@@ -1,16 +1,14 @@
 // Filters a list by text. Debounced: the list and its address follow when typing pauses.
 import { useEffect, useRef, useState } from 'react'
-import { cx } from './cx'
 import { TextInput } from './inputs'
 
 interface Props {
   label: string
   value: string | undefined
   onValue: (value: string | undefined) => void
-  className?: string
 }
 
-export function SearchInput({ label, value = '', onValue, className }: Props) {
+export function SearchInput({ label, value = '', onValue }: Props) {
   const [typed, setTyped] = useState(value)
   // The value that the address has or will have. An update from the address must not change the typed text: neither
   // trim a trailing space nor drop newer letters.
@@ -35,7 +33,7 @@ export function SearchInput({ label, value = '', onValue, className }: Props) {
       type="search"
       aria-label={label}
       placeholder="Search"
-      className={cx('w-full sm:w-48', className)}
+      className="h-7 w-48 shrink-0 rounded-full py-0 text-sm coarse:h-10 coarse:text-lg"
       maxLength={200}
       value={typed}
       onValue={setTyped}

@@ -21,11 +21,13 @@ interface Props {
   onEdit: (edit: SecretEdit) => void
   removable?: boolean
   multiline?: boolean
+  optional?: boolean
   hint?: string
   error?: string | null
 }
 
-export function SecretField({ label, isSet, edit, onEdit, removable = true, multiline, hint, error }: Props) {
+export function SecretField(props: Props) {
+  const { label, isSet, edit, onEdit, removable = true, multiline, optional, hint, error } = props
   const [editing, setEditing] = useState(false)
   const id = useId()
   const value = edit.kind === 'set' ? edit.value : ''
@@ -35,9 +37,8 @@ export function SecretField({ label, isSet, edit, onEdit, removable = true, mult
       <Field
         label={label}
         error={error}
-        hint={
-          hint ?? (isSet ? 'Replaces the one that is stored.' : 'It is stored sealed and never shown again.')
-        }
+        optional={optional}
+        hint={hint ?? (isSet ? 'Replaces the stored value.' : 'Stored sealed and never shown again.')}
         aside={
           isSet && (
             <Button
@@ -48,7 +49,7 @@ export function SecretField({ label, isSet, edit, onEdit, removable = true, mult
                 onEdit({ kind: 'keep' })
               }}
             >
-              Keep the old one
+              Keep the old value
             </Button>
           )
         }
@@ -72,11 +73,11 @@ export function SecretField({ label, isSet, edit, onEdit, removable = true, mult
       <div className="flex flex-wrap items-center gap-2 rounded-control border border-line bg-sunken px-2.5 py-1.5">
         <KeyRound size={14} aria-hidden className="text-faint" />
         <span className="grow text-muted">
-          {removed ? 'Will be removed when you save.' : 'Stored. It is never shown.'}
+          {removed ? 'Will be removed when you save.' : 'Stored. The value is never shown.'}
         </span>
         {removed ? (
           <Button size="sm" look="quiet" onClick={() => onEdit({ kind: 'keep' })}>
-            Keep it
+            Keep
           </Button>
         ) : (
           <>

@@ -1,13 +1,14 @@
 // A form section with its own Save, which appears after a change; Mod+Enter saves too. Inside a Gate that denies, it
 // shows the stored values greyed out and explains why they can't be changed.
 import { useBlocker } from '@tanstack/react-router'
-import { cloneElement, type ReactElement, type ReactNode, useEffect } from 'react'
+import { cloneElement, createContext, type ReactElement, type ReactNode, useContext, useEffect } from 'react'
 import { useRefusal } from '../permissions/refusal'
 import { Button } from './button'
 import { Switch } from './choices'
 import { Field } from './field'
 import { LeaveDialog, leaves } from './leave'
 import { Notice } from './problem'
+import { useListed } from './section-form-list'
 import { Time } from './time'
 import type { Section, Values } from './use-section'
 
@@ -18,8 +19,39 @@ interface Props<V extends Values> {
   children: ReactNode
 }
 
+/** Whether the page says above its sections that they can't be changed. */
+const SaidAbove = createContext(false)
+
+/** Several sections inside one gate, which says once why they can't be changed. */
+export function Sections({ children }: { children: ReactNode }) {
+  const refusal = useRefusal()
+  return (
+    <SaidAbove value={refusal !== null}>
+      {refusal && (
+        <div className="mb-4">
+          <Refused explain={refusal.explain} />
+        </div>
+      )}
+      {children}
+    </SaidAbove>
+  )
+}
+
+function Refused({ explain }: { explain: () => void }) {
+  return (
+    <p className="text-sm text-muted">
+      You may see this, but not change it.{' '}
+      <button type="button" className="link" onClick={explain}>
+        Why?
+      </button>
+    </p>
+  )
+}
+
 export function SectionForm<V extends Values>({ title, about, form, children }: Props<V>) {
   const refusal = useRefusal()
+  const isSaidAbove = useContext(SaidAbove)
+  const id = useListed(title, form.dirty)
   const leaving = useBlocker({
     shouldBlockFn: ({ current, next }) => leaves(current, next),
     // The browser itself asks when the tab closes.
@@ -29,7 +61,8 @@ export function SectionForm<V extends Values>({ title, about, form, children }: 
   })
   return (
     <form
-      className="mb-8"
+      id={id}
+      className="mb-8 scroll-mt-6"
       noValidate
       onSubmit={(event) => {
         event.preventDefault()
@@ -52,14 +85,7 @@ export function SectionForm<V extends Values>({ title, about, form, children }: 
             and save again.
           </Notice>
         )}
-        {refusal && (
-          <p className="text-sm text-muted">
-            You may see this, but not change it.{' '}
-            <button type="button" className="link" onClick={refusal.explain}>
-              Why?
-            </button>
-          </p>
-        )}
+        {refusal && !isSaidAbove && <Refused explain={refusal.explain} />}
         {/* Disables inputs, choices and pickers together. */}
         <fieldset disabled={refusal !== null} className="min-w-0 space-y-4">
           {children}

@@ -49,7 +49,7 @@ const TURN: Record<string, State> = {
   QUEUED: { word: 'Queued', tone: 'plain', icon: Hourglass },
   RUNNING: { word: 'Working', tone: 'info', icon: Loader, moving: true },
   WAITING_APPROVAL: { word: 'Waits for a decision', tone: 'warn', icon: ShieldQuestion },
-  WAITING_LIMIT: { word: 'Waits for its limit', tone: 'warn', icon: Clock },
+  WAITING_LIMIT: { word: 'Waits for a limit', tone: 'warn', icon: Clock },
   DONE: { word: 'Done', tone: 'ok', icon: CircleCheck },
   FAILED: { word: 'Failed', tone: 'danger', icon: CircleX },
   CANCELLED: { word: 'Cancelled', tone: 'plain', icon: Ban },
@@ -96,8 +96,11 @@ export function stateOf(of: keyof typeof KINDS, value: string): State {
   return KINDS[of][value] ?? { word: words(value), tone: 'plain', icon: CircleDashed }
 }
 
-/** `WAITING_LIMIT` → `Waiting limit`. */
+/** `WAITING_LIMIT` → `Waiting limit`, `EMAIL` → `E-mail`, `MCP_SERVER` → `MCP server`. */
 export function words(name: string): string {
   const lower = name.replaceAll(/[_.]/g, ' ').toLowerCase()
-  return lower.charAt(0).toUpperCase() + lower.slice(1)
+  const spelled = lower
+    .replaceAll(/\b(api|http|ip|mcp|sse|ssh)\b/g, (short) => short.toUpperCase())
+    .replaceAll(/\bemail\b/g, 'e-mail')
+  return spelled.charAt(0).toUpperCase() + spelled.slice(1)
 }

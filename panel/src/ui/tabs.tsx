@@ -3,6 +3,7 @@ import { Link, type LinkProps } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { Count } from './badge'
 import { cx } from './cx'
+import { useScrollRow } from './tabs-row'
 
 interface Tab {
   id: string
@@ -14,12 +15,20 @@ interface Tab {
 
 export function Tabs({ tabs, current, label }: { tabs: Tab[]; current: string; label: string }) {
   return (
-    <nav aria-label={label} className="-mb-px flex gap-1 overflow-x-auto">
+    <nav
+      ref={useScrollRow(current)}
+      aria-label={label}
+      // Otherwise the router gives the tabs of one page the scroll position of another's.
+      data-scroll-restoration-id={label}
+      className="scroll-row -mb-px flex gap-1 overflow-x-auto"
+    >
       {tabs.map(({ id, label, count, link }) => (
         <Link
           key={id}
           {...(link ?? ({ to: '.', search: (before: object) => ({ ...before, tab: id }) } as LinkProps))}
           replace
+          // Without it, a tab without a search of its own would count as current beside every other.
+          activeOptions={{ exact: true }}
           aria-current={id === current ? 'page' : undefined}
           className={cx(
             'flex items-center gap-1.5 whitespace-nowrap border-b-2 px-2.5 py-2 text-base coarse:py-3',

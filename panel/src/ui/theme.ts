@@ -6,7 +6,8 @@ export type Density = 'comfortable' | 'compact'
 
 const dark = matchMedia('(prefers-color-scheme: dark)')
 
-function kept(key: string): string | null {
+/** A setting of this browser. */
+export function kept(key: string): string | null {
   try {
     return localStorage.getItem(key)
   } catch {
@@ -14,7 +15,7 @@ function kept(key: string): string | null {
   }
 }
 
-function keep(key: string, value: string): void {
+export function keep(key: string, value: string): void {
   try {
     localStorage.setItem(key, value)
   } catch {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { clock, duration, relative, stamp, wholeSeconds } from './time-format'
+import { clock, dated, duration, relative, stamp, wholeSeconds } from './time-format'
 
 const NOON = Date.UTC(2026, 10, 22, 12, 0, 0)
 const MINUTE = 60_000
@@ -18,10 +18,22 @@ test('days are counted, not named: 40 hours ago may be the day before yesterday'
   expect(relative(NOON - 50 * 24 * 60 * MINUTE, NOON, 'en')).toBe('1 month ago')
 })
 
+test('a time that was just set is not a unit short', () => {
+  const DAY = 24 * 60 * MINUTE
+  expect(relative(NOON + 365 * DAY - 2_000, NOON, 'en')).toBe('in 1 year')
+  expect(relative(NOON + 7 * DAY - 2_000, NOON, 'en')).toBe('in 1 week')
+  expect(relative(NOON + 30 * DAY - 2_000, NOON, 'en')).toBe('in 4 weeks')
+  expect(relative(NOON + 36 * 60 * MINUTE, NOON, 'en')).toBe('in 1 day')
+})
+
 test('a time of today needs no day, one of another year needs the year', () => {
   expect(stamp(NOON - 60 * MINUTE, NOON, 'UTC', 'en-GB')).toBe('11:00')
   expect(stamp(NOON - 48 * 60 * MINUTE, NOON, 'UTC', 'en-GB')).toBe('20 Nov, 12:00')
   expect(stamp(Date.UTC(2025, 0, 2, 3, 4), NOON, 'UTC', 'en-GB')).toBe('2 Jan 2025, 03:04')
+})
+
+test('a record’s time has its date, also today', () => {
+  expect(dated(NOON, 'UTC', 'en-GB')).toBe('22 Nov 2026, 12:00:00')
 })
 
 test('the day is the one of the time zone', () => {

@@ -20,18 +20,26 @@ export function relative(
 ): string {
   const seconds = (at - now) / 1000
   const size = Math.abs(seconds)
+  // What was set to a year a moment ago is in a year, not in eleven months.
+  const slack = seconds > 0 ? 0.01 : 0
   // Always numeric: "yesterday" means a calendar day, but 40 hours ago may be two days back.
   const format = new Intl.RelativeTimeFormat(locale, { style })
   for (const [unit, length] of STEPS) {
-    if (size >= length) return format.format(Math.trunc(seconds / length), unit)
+    const count = Math.trunc(size / length + slack)
+    if (count > 0) return format.format(seconds < 0 ? -count : count, unit)
   }
   // The list clock ticks every five seconds, so a time slightly ahead of it is in the past.
   if (size < 10) return seconds < 5 ? 'just now' : 'now'
   return format.format(Math.trunc(seconds), 'second')
 }
 
-/** The full time, with its time zone named. */
-export function absolute(at: number, timeZone: string | undefined, locale?: string): string {
+/** Date and time to the second, for records: the date is always there. */
+export function dated(
+  at: number,
+  timeZone: string | undefined,
+  locale?: string,
+  timeZoneName?: 'short',
+): string {
   return new Intl.DateTimeFormat(locale, {
     year: 'numeric',
     month: 'short',
@@ -40,9 +48,13 @@ export function absolute(at: number, timeZone: string | undefined, locale?: stri
     minute: '2-digit',
     second: '2-digit',
     timeZone,
-    timeZoneName: 'short',
+    timeZoneName,
   }).format(at)
 }
+
+/** The full time, with its time zone named. */
+export const absolute = (at: number, timeZone: string | undefined, locale?: string) =>
+  dated(at, timeZone, locale, 'short')
 
 /** Date and time without seconds, for lists. The year only if it is not the current one. */
 export function stamp(at: number, now: number, timeZone: string | undefined, locale?: string): string {

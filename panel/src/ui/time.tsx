@@ -1,11 +1,11 @@
 // A relative, live time with the full time on hover; and durations.
 import { useNow, useZone } from './clock'
-import { absolute, clock, duration, relative, stamp, wholeSeconds } from './time-format'
+import { absolute, clock, dated, duration, relative, stamp, wholeSeconds } from './time-format'
 
 interface Props {
   at: string | number | null | undefined
-  /** `stamp` shows date and time instead. */
-  as?: 'relative' | 'short' | 'stamp'
+  /** `stamp` shows date and time instead; `dated` always the date, and seconds. */
+  as?: 'relative' | 'short' | 'stamp' | 'dated'
   /** Shown if there is no time. */
   none?: string
 }
@@ -17,9 +17,11 @@ export function Time({ at, as = 'relative', none = 'never' }: Props) {
   const time = new Date(at).getTime()
   const whole = absolute(time, timeZone)
   const text =
-    as === 'stamp'
-      ? stamp(time, now, timeZone)
-      : relative(time, now, undefined, as === 'short' ? 'narrow' : 'long')
+    as === 'dated'
+      ? dated(time, timeZone)
+      : as === 'stamp'
+        ? stamp(time, now, timeZone)
+        : relative(time, now, undefined, as === 'short' ? 'narrow' : 'long')
   return (
     <time dateTime={new Date(time).toISOString()} data-tip={whole} className="whitespace-nowrap tabular-nums">
       {text}

@@ -98,7 +98,7 @@ export function useSection<V extends Values>({
     const isKnown = same(latest.current.stored.name, given.name)
     const refusedBy = await put(before, given, isKnown ? latest.current.revision : sent)
     if (!refusedBy) say('Undone')
-    else if (conflictOf(refusedBy)) sayProblem('It was changed meanwhile. It stays as it is.')
+    else if (conflictOf(refusedBy)) sayProblem('Someone changed this meanwhile, so nothing was undone.')
     else sayProblem(wordsOf(refusedBy))
   }
 

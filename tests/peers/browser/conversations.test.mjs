@@ -254,18 +254,32 @@ test('what was said is found in all conversations, and leads to its message', as
 
 test('a conversation is renamed, resolved and reopened', async (t) => {
   const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')) })
-  const menu = async (name) => {
-    await page.getByRole('button', { name: 'Actions for this conversation' }).click()
-    await page.getByRole('menuitem', { name }).click()
-  }
-  await menu(/Edit the subject/)
+  await page.getByRole('button', { name: 'Actions for this conversation' }).click()
+  await page.getByRole('menuitem', { name: /Edit the subject/ }).click()
   await page.getByRole('textbox', { name: 'Subject' }).fill('Rust and ropes')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('heading', { name: 'Rust and ropes' }).waitFor()
-  await menu(/Resolve/)
+  await page.getByRole('button', { name: 'Resolve', exact: true }).click()
   await page.getByText('Resolved').first().waitFor()
-  await menu(/Reopen/)
+  await page.getByRole('button', { name: 'Reopen', exact: true }).click()
   await page.getByText('Open', { exact: true }).first().waitFor()
+})
+
+test('a message is quoted, and its link leads to it', async (t) => {
+  const conversation = await begins('the buoy is red')
+  await rests(conversation)
+  const page = await browse(t, { as: 'OPERATOR', at: at(conversation) })
+  const message = page.getByRole('article', { name: /message 1$/ })
+  await message.hover()
+  const actions = message.getByRole('toolbar')
+  await actions.getByRole('button', { name: 'Copy link' }).click()
+  await page.getByText('Link copied').waitFor()
+  await isAccessible(page, 'with the actions of a message')
+  await actions.getByRole('button', { name: 'Copy link' }).press('ArrowLeft')
+  await actions.getByRole('button', { name: 'Quote' }).press('Enter')
+  const box = page.getByRole('textbox', { name: 'Message' })
+  await until(async () => (await box.inputValue()) === '> the buoy is red\n\n', 'the quote')
+  await until(async () => box.evaluate((element) => element === document.activeElement), 'the focus in the composer')
 })
 
 test('the list shows who waits for a decision, and filters stand in the address', async (t) => {

@@ -48,7 +48,7 @@ test('what became of an event is shown, and it is sent again', async (t) => {
   await isAccessible(page)
   const query = 'query($org: Id!) { eventDeliveries(orgId: $org, status: [PENDING]) { data { attempts error } } }'
   await line.getByRole('button', { name: /^Send event \d+ again$/ }).click()
-  await page.getByText('It is sent again').first().waitFor()
+  await page.getByText('Sending again').first().waitFor()
   // The next attempt fails as well, since the address is still not public.
   const isTried = ({ attempts, error }) => attempts > 0 && error
   await until(async () => (await apiAs('OWNER', query)).eventDeliveries.data.some(isTried), 'another failure')

@@ -150,14 +150,14 @@ test('at the top of a list in which no one works, what arrives stands there at o
 test('members come in pages, with few of them in the page', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `${org}/members` })
   await rows(page, 'Members').first().waitFor()
-  await page.getByText('1–200 of 1105').waitFor()
+  await page.getByText('1–200 of 1,105').waitFor()
   assert.ok((await rows(page, 'Members').count()) <= FEW)
   await page.getByRole('button', { name: 'Next page' }).click()
-  await page.getByText('201–400 of 1105').waitFor()
+  await page.getByText('201–400 of 1,105').waitFor()
   await goesTo(page, 'Members', 199)
   const before = await top(page, 'Members')
   await page.goBack()
-  await page.getByText('1–200 of 1105').waitFor()
+  await page.getByText('1–200 of 1,105').waitFor()
   assert.notDeepEqual(await top(page, 'Members'), before)
 })
 

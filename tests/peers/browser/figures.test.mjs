@@ -67,7 +67,7 @@ for (const [name, what] of Object.entries({
 /** A thousand approvals wait, none of which expires soon. */
 async function fills() {
   const later = new Date(Date.now() + 300 * 86_400_000).toISOString()
-  await stage(`seed --agents 20 --approvals 3200 --until ${later}`)
+  await stage(`seed --agents 20 --approvals 5200 --until ${later}`)
 }
 
 /** Presses a key, and answers how many milliseconds passed until the frame with what it did was painted. */

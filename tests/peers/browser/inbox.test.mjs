@@ -30,6 +30,27 @@ test('what waits is listed by risk, counted in the title, and decided without le
   assert.equal((await stands(high.approval)).status, 'PENDING')
 })
 
+test('approvals are found by words, and those that one press decides are decided together', async (t) => {
+  const asked = [
+    await asks('do execute Splice the mooring line {"command": "splice"}'),
+    await asks('do execute Whip the mooring line {"command": "whip"}'),
+  ]
+  const risky = await asks('do execute Burn the mooring line {"command": "rm -r line"}')
+  const page = await browse(t, { as: 'OPERATOR', at: inbox })
+  await page.getByLabel('Search approvals').fill('MOORING line')
+  await page.getByText('3 found').waitFor()
+  await page.getByRole('button', { name: 'Decide several…' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Decide several actions' })
+  assert.equal(await dialog.getByText('Burn the mooring line').count(), 0, 'what is risky is decided by itself')
+  await dialog.getByRole('checkbox', { name: 'All' }).check()
+  await dialog.getByRole('button', { name: 'Decide 2' }).click()
+  for (const { approval } of asked) await until(async () => (await stands(approval)).outcome === 'APPROVED', 'the approval')
+  assert.equal((await stands(risky.approval)).status, 'PENDING')
+  await page.getByRole('link', { name: /^Alerts/ }).click()
+  await page.waitForURL(/tab=alerts/)
+  await denies(risky.approval)
+})
+
 test('what another person decides stays in its place, also under the pointer', async (t) => {
   const asked = await asks('do execute Coil the ropes {"command": "coil"}')
   await asks('do execute Wash the deck {"command": "wash"}')
@@ -190,7 +211,7 @@ async function beginsWords(peek, text) {
   const { keyboard } = peek.page()
   await peek.getByRole('button', { name: 'Deny' }).waitFor()
   await keyboard.press('c')
-  const words = peek.getByRole('textbox', { name: /words for the agent/i })
+  const words = peek.getByRole('textbox', { name: /comment for the agent/i })
   await words.waitFor()
   await until(() => hasFocus(words), 'the focus to be in the words')
   await words.fill(text)

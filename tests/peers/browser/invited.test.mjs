@@ -15,9 +15,9 @@ async function invited(email) {
 test('a person without an account makes one, and is in', async (t) => {
   const { id, at } = await invited(`${fresh('new')}@example.org`)
   const page = await browse(t, { at })
-  await page.getByRole('button', { name: 'Go on' }).waitFor()
+  await page.getByRole('button', { name: 'Continue' }).waitFor()
   assert.equal(await page.getByLabel(/password/i).count(), 0, 'nothing is said before the link is used')
-  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByRole('button', { name: 'Continue' }).click()
   await page.getByLabel('Your name').fill('Nora New')
   await isAccessible(page, 'with the form of a new account')
   await page.getByLabel('New password').fill('short')
@@ -26,6 +26,7 @@ test('a person without an account makes one, and is in', async (t) => {
   await page.getByLabel('New password').fill('correct horse battery')
   await page.getByRole('button', { name: 'Create the account and join' }).click()
   await page.waitForURL(new RegExp(`/o/${id}$`))
+  await page.getByText('You have joined as viewer').waitFor()
   await page.getByRole('button', { name: /Nora New/ }).waitFor()
 })
 
@@ -33,7 +34,7 @@ test('a person with an account gives only its password; one who is signed in giv
   const { email, password } = world.people.ADMIN
   const first = await invited(email)
   const page = await browse(t, { at: first.at })
-  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByRole('button', { name: 'Continue' }).click()
   await page.getByText(`${email} has an account already.`).waitFor()
   assert.equal(await page.getByLabel('Your name').count(), 0)
   await isAccessible(page, 'with the password of an account asked')
@@ -46,7 +47,7 @@ test('a person with an account gives only its password; one who is signed in giv
 
   const second = await invited(email)
   const inside = await browse(t, { as: 'ADMIN', at: second.at })
-  await inside.getByRole('button', { name: 'Go on' }).click()
+  await inside.getByRole('button', { name: 'Continue' }).click()
   await inside.waitForURL(new RegExp(`/o/${second.id}$`))
 })
 
@@ -59,7 +60,7 @@ test('a person with a second factor is asked for it next, and is in, also where 
   for (const [round, as] of ['ADMIN', undefined].entries()) {
     const { id, at } = await invited(email)
     const page = await browse(t, { as, at })
-    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.getByRole('button', { name: 'Continue' }).click()
     await page.getByLabel('Password').fill(password)
     await page.getByRole('button', { name: 'Join', exact: true }).click()
     await page.getByLabel('Code', { exact: true }).fill(confirmTotp[round])

@@ -33,6 +33,10 @@ const isInTurn = async (page) => {
   const { conversation } = await asks('do execute Hold the line {"command": "hold"}')
   await page.goto(`${world.base}/o/${world.org}/conversations/${conversation}`)
 }
+const asksTwice = async () => {
+  await asks('do execute Splice the painter {"command": "splice"}')
+  await asks('do execute Whip the sheet {"command": "whip"}')
+}
 const isQuestion = async (page) => {
   const { approval } = await asks('ask Which berth? | North | South')
   await page.goto(`${world.base}/o/${world.org}/approvals/${approval}`)
@@ -54,9 +58,10 @@ export const OF_WORK = [
     of: 'app/saved-views-name.tsx', at: '/approvals?severity=HIGH',
     through: [button('Saved views')], from: item('Save this view…'), shown: dialog('Save this view'),
   },
-  { of: 'pages/approvals/approvals-page.tsx', at: '/approvals', from: row, shown: (page) => page.getByRole('complementary').first() },
-  { of: 'app/approvals/decide.tsx', at: `/approvals/${records.approval}`, from: button('More ways to end this'), shown: menu },
-  { of: 'app/approvals/decide.tsx', at: '/', does: isQuestion, from: button('More ways to end this'), shown: menu },
+  { of: 'pages/approvals/approval-peek.tsx', at: '/approvals', from: row, shown: (page) => page.getByRole('complementary').first() },
+  { of: 'pages/approvals/several.tsx', at: '/approvals', does: asksTwice, from: button('Decide several…'), shown: dialog('Decide several actions') },
+  { of: 'app/approvals/decide.tsx', at: `/approvals/${records.approval}`, from: button('More actions'), shown: menu },
+  { of: 'app/approvals/decide.tsx', at: '/', does: isQuestion, from: button('More actions'), shown: menu },
   { of: 'app/approvals/handling.tsx', at: `/approvals/${records.approval}`, from: button('Snooze'), shown: menu },
   { of: 'app/approvals/handling.tsx', at: `/approvals/${records.approval}`, from: field('Who should decide'), shown: choices },
   { of: 'pages/conversations/new-dialog.tsx', at: '/conversations', from: button('New'), shown: dialog('New conversation') },
@@ -72,7 +77,7 @@ export const OF_WORK = [
   { of: 'pages/agents/image-peek.tsx', at: '/agents?tab=images', from: (page) => page.getByRole('row', { name: /^OpenCode/ }), shown: beside('OpenCode') },
   { of: 'pages/agents/agent-menu.tsx', at: agent, from: button('More'), shown: menu },
   { of: 'pages/agents/agent-menu.tsx', at: agent, through: [button('More')], from: item('Delete the agent'), shown: dialog(/^Delete agent of/) },
-  { of: 'pages/agents/conversations.tsx', at: agent, from: button('Talk to it'), shown: dialog(/^Talk to/) },
+  { of: 'pages/agents/conversations.tsx', at: agent, from: button('New conversation'), shown: dialog(/^Talk to/) },
   { of: 'pages/agents/access.tsx', at: agent, from: field(/a skill$/), shown: choices },
   { of: 'pages/agents/settings-identity.tsx', at: `${agent}?tab=settings`, from: field('Server'), shown: choices },
   { of: 'pages/agents/settings-model.tsx', at: `${agent}?tab=settings`, from: field('Model'), shown: choices },
@@ -99,7 +104,6 @@ export const OF_RECORDS = [
   { of: 'pages/mcp-servers/create-mcp-server.tsx', at: '/mcp-servers', from: button('New MCP server'), shown: dialog('New MCP server') },
   { of: 'pages/mcp-servers/mcp-server-peek.tsx', at: '/mcp-servers', from: row, shown: beside('tickets') },
   { of: 'pages/channels/create-channel.tsx', at: '/channels', from: button('New channel'), shown: dialog('New channel') },
-  { of: 'pages/channels/channels-page.tsx', at: '/channels', from: field('Only channels of this agent'), shown: choices },
   { of: 'pages/channels/channel-peek.tsx', at: '/channels', from: row, shown: beside('Shop calendar') },
   { of: 'pages/channels/channel-peek.tsx', at: `/channels?peek=${records.channel}`, from: button('Delete the channel'), shown: dialog(/^Delete Shop/) },
   { of: 'pages/channels/alert-recipients.tsx', at: `/channels?peek=${records.channel}`, from: field('Add a recipient'), shown: choices },
@@ -115,18 +119,19 @@ export const OF_RECORDS = [
   { of: 'pages/members/invitation.tsx', at: '/members?tab=invitations', from: button(/^Revoke the invitation/, false), shown: dialog(/^Revoke/) },
   { of: 'pages/members/member-peek.tsx', at: '/members', from: (page) => page.getByRole('row', { name: /^Otto Operator/ }), shown: beside('Otto Operator') },
   { of: 'pages/members/invitation-peek.tsx', at: '/members?tab=invitations', from: row, shown: beside('guest@example.org') },
-  { of: 'pages/members/member-menu.tsx', at: '/members', from: button('Role and more for Otto Operator'), shown: menu },
+  { of: 'pages/members/member-menu.tsx', at: '/members', from: button('Actions for Otto Operator'), shown: menu },
+  { of: 'pages/members/role-menu.tsx', at: '/members', from: button('Role of Otto Operator: Operator'), shown: menu },
   {
     of: 'pages/members/member-menu.tsx', at: '/members',
-    through: [button('Role and more for Otto Operator')], from: item('Remove'), shown: dialog(/^Remove Otto/),
+    through: [button('Actions for Otto Operator')], from: item('Remove'), shown: dialog(/^Remove Otto/),
   },
   {
     of: 'pages/members/member-menu.tsx', at: '/members',
-    through: [button('Role and more for Otto Operator')], from: item('Erase'), shown: dialog(/^Erase Otto/),
+    through: [button('Actions for Otto Operator')], from: item('Erase'), shown: dialog(/^Erase Otto/),
   },
   {
     of: 'pages/members/member-menu.tsx', at: '/members',
-    through: [button('Role and more for Olive Owner')], from: item('Leave the organization'), shown: dialog(/^Leave/),
+    through: [button('Actions for Olive Owner')], from: item('Leave the organization'), shown: dialog(/^Leave/),
   },
   { of: 'pages/tokens/create-token.tsx', at: '/tokens', from: button('New token'), shown: dialog('New service token') },
   {
@@ -160,6 +165,7 @@ export const OF_RECORDS = [
   },
   { of: 'app/spending/allow-more.tsx', at: '/settings?tab=money', from: button('Allow more this month'), shown: dialog('Allow all agents more') },
   { of: 'app/spending/allow-host.tsx', at: '/settings?tab=network', from: button('Allow a host'), shown: dialog('Allow a host') },
+  { of: 'pages/audit/export-dialog.tsx', at: '/audit', from: button('Export…'), shown: dialog('Export the audit log') },
   { of: 'pages/audit/entry-peek.tsx', at: '/audit', from: row, shown: (page) => page.getByRole('complementary').first() },
   { of: 'pages/account/second-factor.tsx', at: null, own: '/account?tab=security', from: button('Set up'), shown: dialog('Set up the second factor') },
 ]

@@ -48,6 +48,8 @@ export const records = await furnish()
 const OF_ORGANIZATION = [
   ['overview', '/'],
   ['approvals', '/approvals'],
+  ['approvals-alerts', '/approvals', '/approvals?tab=alerts'],
+  ['approvals-all', '/approvals', '/approvals?tab=all'],
   ['approval', '/approvals/$id', `/approvals/${records.approval}`],
   ['conversations', '/conversations'],
   ['conversations-said', '/conversations', '/conversations?q=beans&tab=said'],
@@ -77,7 +79,6 @@ const OF_ORGANIZATION = [
   ['settings-network', '/settings', '/settings?tab=network'],
   ['settings-events', '/settings', '/settings?tab=events'],
   ['settings-limits', '/settings', '/settings?tab=limits'],
-  ['settings-billing', '/settings', '/settings?tab=billing'],
   ['settings-data', '/settings', '/settings?tab=data'],
   ['audit', '/audit'],
   ['start', '/start'],

@@ -35,7 +35,7 @@ const TABLE = [
   { at: `/members?peek=${otto}`, refused: ['Invite a member', 'Remove the member'] },
   { at: `/members?tab=invitations&peek=${guest}`, refused: ['Send the invitation again', 'Revoke the invitation'] },
   { at: `/tokens?peek=${records.token}`, unseen: true, refused: ['New secret for the token', 'Revoke the token'] },
-  { at: '/audit', unseen: true, refused: ['Export the audit log'] },
+  { at: '/audit', unseen: true, refused: ['Export the audit log…'] },
   { at: `/conversations/${conversation}`, free: ['Watch'], refused: ['Edit the subject', 'Resolve', 'Archive', 'Take over from the agent'] },
 ]
 const routeOf = (at) => at.split('?')[0].replace(/\d+/, '$id')
@@ -121,6 +121,22 @@ test('an action is found by other words for it', async (t) => {
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
   await chooses(page, 'theme', 'Switch between light and dark')
   await page.locator('html[data-theme="dark"]').waitFor()
+})
+
+test('pages come first, sections are found by what they contain, and agents’ actions by the agent’s name', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: org })
+  await page.getByRole('button', { name: 'Stop all agents' }).waitFor()
+  await page.keyboard.press('Control+k')
+  await options(page).first().waitFor()
+  assert.match(await options(page).first().innerText(), /^Overview/)
+  await escapes(page, palette(page))
+  await chooses(page, 'budget', 'Settings: Models and money')
+  await page.waitForURL(/tab=money/)
+  const { name } = await record('agent', world.agent, 'name')
+  await chooses(page, `settings of ${name}`, `Settings of ${name}`)
+  await page.waitForURL(new RegExp(`/agents/${world.agent}\\?tab=settings`))
+  await chooses(page, `talk to ${name}`, `Talk to ${name}`)
+  await page.getByRole('dialog', { name: /^Talk to/ }).waitFor()
 })
 
 test('a record of each kind is found, and open beside its list', async (t) => {

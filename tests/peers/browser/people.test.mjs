@@ -52,14 +52,19 @@ test('a role is changed from the list, seen by others at once, and taken back', 
   const page = await browse(t, { as: 'OWNER', at: `${org}/members` })
   const other = await browse(t, { as: 'ADMIN', at: `${org}/members` })
   await row(other, 'Otto Operator').getByText('Operator', { exact: true }).waitFor()
-  await page.getByRole('button', { name: 'Role and more for Otto Operator' }).click()
-  await page.getByRole('menuitem', { name: /^Viewer/ }).or(page.getByRole('menuitemradio', { name: /^Viewer/ })).first().click()
+  const otto = await browse(t, { as: 'OPERATOR', at: `${org}/agents/${world.agent}` })
+  const stop = otto.getByRole('button', { name: 'Stop', exact: true })
+  await stop.waitFor()
+  await page.getByRole('button', { name: 'Role of Otto Operator: Operator' }).click()
+  await page.getByRole('menuitem', { name: /^Viewer/ }).click()
   await row(page, 'Otto Operator').getByText('Viewer', { exact: true }).waitFor()
   await row(other, 'Otto Operator').getByText('Viewer', { exact: true }).waitFor()
   await until(async () => (await roleOf(page, 'Otto Operator')) === 'VIEWER', 'the role')
+  await until(async () => (await stop.getAttribute('aria-disabled')) === 'true', 'the buttons of his open page')
   await page.getByRole('button', { name: 'Undo' }).click()
   await row(other, 'Otto Operator').getByText('Operator', { exact: true }).waitFor()
   assert.equal(await roleOf(page, 'Otto Operator'), 'OPERATOR')
+  await until(async () => (await stop.getAttribute('aria-disabled')) === null, 'the buttons to work again')
   await shows(page, 'members-light')
 })
 
@@ -95,21 +100,21 @@ test('a token is shown once and can’t be lost by Esc; it works until it is rev
 })
 
 test('settings that another person changed meanwhile are shown beside what was typed', async (t) => {
-  const page = await browse(t, { as: 'OWNER', at: `${org}/settings?tab=billing`, fails: ['/graphql'] })
-  const [mine, theirs] = [fresh('Mine '), fresh('Theirs ')]
-  const city = page.getByLabel('City')
-  await city.fill(mine)
+  const page = await browse(t, { as: 'OWNER', at: `${org}/settings`, fails: ['/graphql'] })
+  const [mine, theirs, last] = ['17', '23', '19']
+  const count = page.getByLabel('Backups to keep of each agent')
+  await count.fill(mine)
   // Another person's change does not replace what was typed.
   const other = await browse(t, { as: 'OWNER', at: '/account' })
-  const set = 'mutation($o: Id!, $c: String) { updateOrganization(orgId: $o, input: { taxCity: $c }) { id } }'
-  assert.deepEqual((await call(other, set, { c: theirs })).codes, [])
-  assert.equal(await city.inputValue(), mine)
+  const set = 'mutation($o: Id!, $c: Int) { updateOrganization(orgId: $o, input: { backupRetention: $c }) { id } }'
+  assert.deepEqual((await call(other, set, { c: Number(theirs) })).codes, [])
+  assert.equal(await count.inputValue(), mine)
   const stored = async () =>
-    (await call(other, 'query($o: Id!) { organization(orgId: $o) { taxCity } }')).data.organization.taxCity
+    (await call(other, 'query($o: Id!) { organization(orgId: $o) { backupRetention } }')).data.organization.backupRetention
   await page.getByRole('button', { name: 'Save', exact: true }).click()
-  await page.getByText(theirs).waitFor()
-  assert.equal(await city.inputValue(), mine, 'what was typed stays')
-  assert.equal(await stored(), theirs, 'nothing is overwritten unasked')
+  await page.getByText(`wrote: ${theirs}`).waitFor()
+  assert.equal(await count.inputValue(), mine, 'what was typed stays')
+  assert.equal(await stored(), Number(theirs), 'nothing is overwritten unasked')
   await isAccessible(page, 'in a conflict')
   await shows(page, 'settings-conflict-light')
   // The service saves it, and what is typed before its answer arrives is another edit.
@@ -120,17 +125,17 @@ test('settings that another person changed meanwhile are shown beside what was t
     await route.fulfill({ response })
   })
   await page.getByRole('button', { name: 'Save mine' }).click()
-  await until(async () => (await stored()) === mine, 'my city')
-  await city.fill(`${mine} two`)
+  await until(async () => (await stored()) === Number(mine), 'my number')
+  await count.fill(last)
   answer()
   await page.getByText('Saved', { exact: true }).first().waitFor()
-  assert.equal(await city.inputValue(), `${mine} two`)
+  assert.equal(await count.inputValue(), last)
 
   // A change of another part of the record is not a conflict.
-  const name = 'mutation($o: Id!, $n: String!) { updateOrganization(orgId: $o, input: { taxName: $n }) { id } }'
-  assert.deepEqual((await call(other, name, { n: theirs })).codes, [])
+  const schedule = 'mutation($o: Id!, $n: String!) { updateOrganization(orgId: $o, input: { backupCron: $n }) { id } }'
+  assert.deepEqual((await call(other, schedule, { n: '30 2 * * 1' })).codes, [])
   await page.getByRole('button', { name: 'Save', exact: true }).click()
-  await until(async () => (await stored()) === `${mine} two`, 'my second city')
+  await until(async () => (await stored()) === Number(last), 'my second number')
 })
 
 test('one’s own name is changed in all browsers, and a session elsewhere is ended', async (t) => {

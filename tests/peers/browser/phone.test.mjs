@@ -62,3 +62,16 @@ test('a conversation is read and written in on a phone', async (t) => {
   await isAccessible(page, 'in a conversation on a phone')
   await shows(page, 'conversation-phone')
 })
+
+test('the chosen tab of a page is in view on a phone', async (t) => {
+  const page = await browse(t, { as: 'OWNER', ...phone, at: `/o/${world.org}/agents/${world.agent}?tab=backups` })
+  for (const at of [null, `/o/${world.org}/settings?tab=data`]) {
+    if (at) await hops(page, at)
+    const chosen = page.getByRole('navigation', { name: /^Parts of/ }).locator('[aria-current=page]')
+    await chosen.waitFor()
+    await until(async () => {
+      const { x, width } = await chosen.boundingBox()
+      return x >= 0 && x + width <= 375
+    }, 'the tab to be in view')
+  }
+})

@@ -100,7 +100,7 @@ test('a server is renamed and labelled, and another person’s change is not ove
   const id = await create('pier')
   const page = await browse(t, { as: 'ADMIN', at: at(`/servers/${id}`) })
   await page.getByLabel('Labels').fill('rack=4\nspare')
-  await page.getByLabel('Where it is').fill('cellar')
+  await page.getByLabel('Location').fill('cellar')
   await page.getByRole('button', { name: 'Save' }).click()
   await until(async () => (await serverOf('pier')).region === 'cellar', 'the region')
   assert.deepEqual((await record('server', id, 'labels')).labels, { rack: '4', spare: '' })

@@ -242,7 +242,7 @@ test('a forgotten password is replaced by the link in a mail, which ends all ses
   await next.fill('a new battery, correct')
   await button(page, 'Set password').click()
   await heading(page, 'Your new password is set').waitFor()
-  await page.getByRole('link', { name: 'Go on' }).click()
+  await page.getByRole('link', { name: 'Continue' }).click()
   await types(page, { email, password })
   await page.getByRole('alert').first().waitFor()
   await types(page, { email, password: 'a new battery, correct' })

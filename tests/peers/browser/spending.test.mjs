@@ -17,12 +17,12 @@ test('a model credential is made, becomes the default, gets another key and is a
   const answers = []
   page.on('response', async (response) => answers.push(await response.text().catch(() => '')))
   await button(page, 'New model credential').click()
-  await button(dialog(page), 'Store it').click()
+  await button(dialog(page), 'Store').click()
   await dialog(page).getByText('This can’t be empty.').first().waitFor()
   await dialog(page).getByLabel('Name', { exact: true }).fill('Wharf key')
   await dialog(page).getByLabel('Provider', { exact: true }).fill('openai')
   await dialog(page).getByLabel('Key', { exact: true }).fill('sesame-open-991')
-  await button(dialog(page), 'Store it').click()
+  await button(dialog(page), 'Store').click()
   await dialog(page).waitFor({ state: 'detached' })
 
   const more = button(page, 'Actions for Wharf key')

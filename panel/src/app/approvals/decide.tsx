@@ -1,8 +1,18 @@
 // The decision form: the buttons for the kind of approval, and a comment. The button for a risky, irreversible decision
 // must be held; all other decisions can be cancelled for a few seconds.
 import { MessageSquareText, MoreHorizontal } from 'lucide-react'
-import { type MouseEvent, type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
+import {
+  lazy,
+  type MouseEvent,
+  type Ref,
+  Suspense,
+  useEffect,
+  useImperativeHandle,
+  useRef,
+  useState,
+} from 'react'
 import { useClient } from 'urql'
+import { fetched } from '../../api/chunk'
 import { Gate, useRefused } from '../../permissions/gate'
 import { Button, IconButton } from '../../ui/button'
 import { Field } from '../../ui/field'
@@ -22,11 +32,13 @@ import {
 } from './decisions'
 import type { ApprovalRecord } from './fields'
 import { fixOf, isConnection } from './fix'
-import { FixButton, FixDialog } from './fix-button'
+import { FixButton } from './fix-button'
 import { Outcome, SendingDecision } from './outcome'
 import { QuestionForm } from './question-form'
 import { isSlip } from './slip'
 import { isHighRisk } from './words'
+
+const FixDialog = lazy(() => fetched(() => import('./fix-dialog')))
 
 /** Lets shortcuts operate the displayed decision. */
 export interface DecideHandle {
@@ -121,7 +133,7 @@ function Form({ approval, onDecided, handle, withKeys }: Props) {
   const dismiss = () => send({ how: 'DISMISS', comment: question ? undefined : words, said: 'Dismiss' })
   const more = (
     <Menu
-      trigger={<IconButton icon={MoreHorizontal} label="More ways to end this" />}
+      trigger={<IconButton icon={MoreHorizontal} label="More actions" />}
       entries={[
         {
           label: 'Dismiss',
@@ -148,7 +160,7 @@ function Form({ approval, onDecided, handle, withKeys }: Props) {
   return (
     <div ref={area} className="space-y-2">
       {writing && (
-        <Field label={isAction ? 'Words for the agent' : 'Comment'} optional>
+        <Field label={isAction ? 'Comment for the agent' : 'Comment'} optional>
           <TextArea
             value={text}
             onValue={setText}
@@ -212,7 +224,9 @@ function Form({ approval, onDecided, handle, withKeys }: Props) {
         </div>
       </Gate>
       {fixing && fix && (
-        <FixDialog approval={approval} fix={fix} onClose={() => setFixing(false)} onDone={onDecided} />
+        <Suspense>
+          <FixDialog approval={approval} fix={fix} onClose={() => setFixing(false)} onDone={onDecided} />
+        </Suspense>
       )}
     </div>
   )

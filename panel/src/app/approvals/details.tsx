@@ -15,6 +15,7 @@ import { hiddenCount } from '../../ui/visible-text'
 import { conversationTitle } from '../conversation-title'
 import { useOrg } from '../organization'
 import type { ApprovalRecord } from './fields'
+import { levelOf } from './level'
 import { categoryWords, KINDS, riskWords, textsIn } from './words'
 
 export function ApprovalHead({ approval }: { approval: ApprovalRecord }) {
@@ -22,7 +23,7 @@ export function ApprovalHead({ approval }: { approval: ApprovalRecord }) {
     <div className="space-y-2">
       <div className="flex flex-wrap items-center gap-2">
         <Status of="approval" value={approval.outcome ?? approval.status} />
-        <Status of="severity" value={approval.severity} tip={riskWords(approval)} />
+        <Status of="severity" value={levelOf(approval)} tip={riskWords(approval)} />
         <Badge>{KINDS[approval.kind].name}</Badge>
       </div>
       <h3 className="text-lg font-semibold">
@@ -111,7 +112,7 @@ export function ApprovalFacts({ approval }: { approval: ApprovalRecord }) {
           </Link>
         </Fact>
       )}
-      <Fact name="Risk">{riskWords(approval)}</Fact>
+      {approval.risk !== null && <Fact name="Risk">{`${approval.risk} of 100`}</Fact>}
       {approval.category && <Fact name="Category">{categoryWords(approval.category)}</Fact>}
       <Fact name="Raised">
         <Time at={approval.createdAt} />

@@ -1,11 +1,8 @@
-// Removes the cause of an approval instead of only answering it: raises the limit, or allows the host for all agents.
+// Opens the dialog that removes the cause of an approval instead of only answering it.
 import { Gate } from '../../permissions/gate'
 import { Button } from '../../ui/button'
 import { useOrg } from '../organization'
-import { AllowHostDialog } from '../spending/allow-host'
-import { AllowMore } from '../spending/allow-more'
 import { moneyOf } from '../spending/money'
-import type { ApprovalRecord } from './fields'
 import type { Fix } from './fix'
 
 interface ButtonProps {
@@ -34,19 +31,4 @@ export function FixButton({ fix, keys, onPress }: ButtonProps) {
       </Button>
     </Gate>
   )
-}
-
-interface DialogProps {
-  approval: ApprovalRecord
-  fix: Fix
-  onClose: () => void
-  onDone?: () => void
-}
-
-export function FixDialog({ approval, fix, onClose, onDone }: DialogProps) {
-  const shared = { approvalId: approval.id, onClose, onDone }
-  if (fix.what === 'host') return <AllowHostDialog {...shared} host={fix.host} port={fix.port} />
-  const { kind, proposed, agentId } = fix
-  const agent = agentId === null ? undefined : { id: agentId, name: approval.agent?.name ?? 'this agent' }
-  return <AllowMore {...shared} kind={kind} proposed={proposed} agent={agent} />
 }

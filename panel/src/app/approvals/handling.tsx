@@ -95,7 +95,9 @@ export function Assignee({ approval }: { approval: ApprovalRecord }) {
           />
         </Field>
         {isOpen && assigneeId !== user.id && (
-          <Button onClick={() => void assign(user.id, 'Assigned to you')}>Assign to me</Button>
+          <Button className="h-9" onClick={() => void assign(user.id, 'Assigned to you')}>
+            Assign to me
+          </Button>
         )}
       </div>
     </Gate>
@@ -130,7 +132,7 @@ export function SnoozeMenu({ approval }: { approval: ApprovalRecord }) {
     <Menu
       align="start"
       trigger={
-        <Button icon={AlarmClock} keys="s" tip="Hide from you for a while">
+        <Button className="h-9" icon={AlarmClock} keys="s" tip="Hide from you for a while">
           Snooze
         </Button>
       }

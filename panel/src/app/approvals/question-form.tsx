@@ -3,6 +3,7 @@ import { type ReactNode, useId } from 'react'
 import { useActions } from '../../keys/use-actions'
 import { Gate } from '../../permissions/gate'
 import { Button } from '../../ui/button'
+import { CHECKBOX, RADIO, Tick } from '../../ui/choices'
 import { Field } from '../../ui/field'
 import { TextArea } from '../../ui/inputs'
 import { Kbd } from '../../ui/kbd'
@@ -73,13 +74,16 @@ export function QuestionForm({ approval, onAnswer, more, withKeys }: Props) {
               key={id}
               className="flex cursor-pointer items-start gap-2.5 rounded-control px-2 py-1.5 hover:bg-hover has-checked:bg-selected coarse:py-2.5"
             >
-              <input
-                type={multiple ? 'checkbox' : 'radio'}
-                name={name}
-                checked={isChosen(index)}
-                onChange={() => toggle(index)}
-                className="mt-0.5 size-4.5 shrink-0 accent-accent"
-              />
+              <span className="relative mt-0.5 inline-flex">
+                <input
+                  type={multiple ? 'checkbox' : 'radio'}
+                  name={name}
+                  checked={isChosen(index)}
+                  onChange={() => toggle(index)}
+                  className={multiple ? CHECKBOX : RADIO}
+                />
+                {multiple && <Tick />}
+              </span>
               <span className="min-w-0 grow">
                 <Visible text={label} />
                 {description && (

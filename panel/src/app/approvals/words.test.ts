@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { answerWords, categoryWords, inputLine, isHighRisk, outcomeWords, riskWords } from './words'
 
 test('what is risky, or marked high or critical without a number, takes a held press', () => {
+  expect(isHighRisk({ risk: 69, severity: 'CRITICAL' })).toBe(false)
   expect(isHighRisk({ risk: 69, severity: 'MEDIUM' })).toBe(false)
   expect(isHighRisk({ risk: 70, severity: 'HIGH' })).toBe(true)
   expect(isHighRisk({ risk: null, severity: 'CRITICAL' })).toBe(true)
@@ -50,7 +51,7 @@ test('an answer is shown by its labels, not its ids', () => {
 
 test('risk, category and input read as words', () => {
   expect(riskWords({ risk: 85, severity: 'CRITICAL' })).toBe('Risk 85 of 100: critical')
-  expect(riskWords({ risk: null, severity: 'LOW' })).toBe('Severity low')
+  expect(riskWords({ risk: null, severity: 'LOW' })).toBe('Severity: low')
   expect(categoryWords('data_loss')).toBe('Data loss')
   expect(
     inputLine({ request: { tool: 'sh', input: { a: 1 }, digest: null }, question: null, body: null }),

@@ -2,6 +2,7 @@
 import type { Json } from '../../api/graphql'
 import { cutWords } from '../cut-words'
 import type { ApprovalRecord } from './fields'
+import { levelOf } from './level'
 
 interface KindWords {
   /** Short name for lists and filters. */
@@ -28,33 +29,30 @@ export const KINDS: Record<ApprovalRecord['kind'], KindWords> = {
     name: 'Unknown sender',
     about: 'A sender who is not on the channel’s list wrote to this agent.',
     meaning:
-      'Add the sender to the channel’s list first if the agent should answer. “Resolved” only takes this off the list.',
+      'Add the sender to the channel’s list first if the agent should answer. “Mark as resolved” only closes this request.',
   },
   AUTH_REQUIRED: {
-    name: 'Sign-in needed',
-    about: 'The agent can’t work until it has access again.',
-    meaning: 'Fix the credential first. “Resolved” only takes this off the list.',
+    name: 'Model access refused',
+    about: 'The agent can’t work until it has access to its model again.',
+    meaning: 'Fix the credential first. “Mark as resolved” only closes this request.',
   },
   CHANNEL_ERROR: {
     name: 'Channel failed',
     about: 'Messages of this channel are not delivered.',
-    meaning: 'Fix the channel first. “Resolved” only takes this off the list.',
+    meaning: 'Fix the channel first. “Mark as resolved” only closes this request.',
   },
   COST_GUARD: {
     name: 'Spending',
     about: 'A spending limit is reached.',
     meaning:
-      'Look at its work first. Allow more: waiting turns continue by themselves, up to the new limit. “Resolved” only takes this off the list; waiting turns keep waiting.',
+      'Look at the agent’s work first. If you allow more, waiting turns continue by themselves, up to the new limit. “Mark as resolved” only closes this request; waiting turns keep waiting.',
   },
   SERVER_ALERT: {
     name: 'Server',
     about: 'A server is overloaded or can’t be reached.',
-    meaning: 'Look at the server first. “Resolved” only takes this off the list.',
+    meaning: 'Look at the server first. “Mark as resolved” only closes this request.',
   },
 }
-
-/** From this risk on, approving takes a held press. */
-export const HIGH_RISK = 70
 
 /** Irreversible at any risk: categories of policies/risk.toml, and likely names of operators' own categories. */
 const IRREVERSIBLE = /delet|destroy|money|pay|refund/i
@@ -63,14 +61,14 @@ type Weighed = Pick<ApprovalRecord, 'risk' | 'severity'> & { category?: string |
 
 /** Whether a slip would be bad enough to make approving slower. */
 export function isHighRisk({ risk, severity, category }: Weighed): boolean {
-  const isBad = severity === 'HIGH' || severity === 'CRITICAL' || (risk ?? 0) >= HIGH_RISK
-  return isBad || IRREVERSIBLE.test(category ?? '')
+  const level = levelOf({ risk, severity })
+  return level === 'HIGH' || level === 'CRITICAL' || IRREVERSIBLE.test(category ?? '')
 }
 
 /** "Risk 85 of 100: critical". */
 export function riskWords({ risk, severity }: Weighed): string {
-  const level = { LOW: 'low', MEDIUM: 'medium', HIGH: 'high', CRITICAL: 'critical' }[severity]
-  return risk === null ? `Severity ${level}` : `Risk ${risk} of 100: ${level}`
+  const level = levelOf({ risk, severity }).toLowerCase()
+  return risk === null ? `Severity: ${level}` : `Risk ${risk} of 100: ${level}`
 }
 
 /** `data_loss` in the risk rules → "Data loss". */
@@ -107,7 +105,7 @@ export function outcomeWords(ended: Ended, viewerId?: number): string {
 
 function deciderWords(by: Ended['decidedBy'], viewerId?: number): string | null {
   if (!by) return null
-  if (by.kind === 'SYSTEM') return 'Muster itself'
+  if (by.kind === 'SYSTEM') return 'Muster'
   if (by.kind === 'USER' && by.id !== null && by.id === viewerId) return 'you'
   return by.name ?? 'someone'
 }

@@ -2,12 +2,18 @@
 
 const MILLION = 1_000_000
 
-/** Formats millionths with the currency: `12.50 USD`. Small amounts keep four digits. */
+const amount = (micro: string | number, currency: string, digits: number) =>
+  `${(Number(micro) / MILLION).toLocaleString(undefined, { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${currency}`
+
+/** Formats millionths with the currency: `12.50 USD`. Less than a cent keeps four digits. */
 export function moneyOf(micro: string | number, currency: string): string {
-  const value = Number(micro) / MILLION
-  const small = value !== 0 && Math.abs(value) < 1
-  const digits = { minimumFractionDigits: 2, maximumFractionDigits: small ? 4 : 2 }
-  return `${value.toLocaleString(undefined, digits)} ${currency}`
+  const size = Math.abs(Number(micro))
+  return amount(micro, currency, size > 0 && size < MILLION / 100 ? 4 : 2)
+}
+
+/** The cost of one turn or model call, always with four digits: `0.0040 USD`. Null if unknown. */
+export function costOf(micro: string | null, currency: string): string | null {
+  return micro === null ? null : amount(micro, currency, 4)
 }
 
 /** A typed amount in millionths. Null: empty. NaN: not an amount. */

@@ -1,6 +1,7 @@
-// Name, picture and email address.
+// Name, picture and e-mail address.
 import type { CombinedError } from '@urql/core'
-import { useState } from 'react'
+import { ImageUp } from 'lucide-react'
+import { useRef, useState } from 'react'
 import { fieldErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
@@ -64,6 +65,7 @@ export function Profile() {
 function Picture() {
   const { user } = useViewer()
   const act = useAct(SetAvatar)
+  const file = useRef<HTMLInputElement>(null)
   const [refused, setRefused] = useState<string | null>(null)
   const take = async (file: File | undefined) => {
     if (!file) return
@@ -77,17 +79,20 @@ function Picture() {
         <Avatar name={user.name} url={user.avatarUrl} size="lg" />
         <div className="min-w-0 grow space-y-2">
           <div className="flex flex-wrap items-center gap-2">
-            <Field label="Picture" hideLabel>
-              <input
-                type="file"
-                accept="image/png,image/jpeg,image/webp,image/gif"
-                className="max-w-full text-sm file:mr-3 file:h-8 file:rounded-control file:border file:border-outline/50 file:bg-canvas file:px-3 file:font-medium file:text-ink hover:file:bg-hover"
-                onChange={(event) => {
-                  void take(event.target.files?.[0])
-                  event.target.value = ''
-                }}
-              />
-            </Field>
+            <input
+              ref={file}
+              type="file"
+              hidden
+              aria-label="Picture"
+              accept="image/png,image/jpeg,image/webp,image/gif"
+              onChange={(event) => {
+                void take(event.target.files?.[0])
+                event.target.value = ''
+              }}
+            />
+            <Button icon={ImageUp} busy={act.pending} onClick={() => file.current?.click()}>
+              {user.avatarUrl ? 'Choose another picture…' : 'Choose a picture…'}
+            </Button>
             {user.avatarUrl && (
               <Button
                 look="quiet"

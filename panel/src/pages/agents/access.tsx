@@ -6,7 +6,7 @@ import { useCallback, useState } from 'react'
 import { useClient } from 'urql'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
-import { type Kind, useAssign } from '../../app/assigned-agents-calls'
+import { CREDENTIAL_APPLIES, type Kind, useAssign } from '../../app/assigned-agents-calls'
 import { McpStates } from '../../app/mcp-states'
 import { useOrg } from '../../app/organization'
 import type { Governed } from '../../permissions/can'
@@ -38,7 +38,7 @@ const PARTS = {
     may: 'credential.edit',
     to: '/o/$org/credentials',
     find: findCredentials,
-    hint: 'Credentials that the server adds to requests apply from the next turn; those the agent reads itself, from its next start.',
+    hint: CREDENTIAL_APPLIES,
   },
   mcp: {
     title: 'MCP servers',
@@ -46,7 +46,7 @@ const PARTS = {
     may: 'mcp.edit',
     to: '/o/$org/mcp-servers',
     find: findMcpServers,
-    hint: 'Tools it may call.',
+    hint: 'Tools that the agent may call.',
   },
   skill: {
     title: 'Skills',
@@ -54,7 +54,7 @@ const PARTS = {
     may: 'skill.edit',
     to: '/o/$org/skills',
     find: findSkills,
-    hint: 'Instructions it reads when needed.',
+    hint: 'Instructions that the agent reads when needed.',
   },
 } as const
 

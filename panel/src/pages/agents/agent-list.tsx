@@ -167,7 +167,7 @@ function State({ item }: { item: Item }) {
         </Badge>
       )}
       {agent.restartPending && (
-        <Badge tone="info" tip="It gets the changes only when it is started again.">
+        <Badge tone="info" tip="The changes apply when the agent is started again.">
           Restart
         </Badge>
       )}
@@ -183,7 +183,7 @@ function Waiting({ item, none = '–' }: { item: Item; none?: ReactNode }) {
     <Link
       to="/o/$org/approvals"
       params={{ org: org.id }}
-      search={{ agent: id }}
+      search={{ tab: 'all', agent: id }}
       data-tip="Decide in Approvals"
     >
       <Count

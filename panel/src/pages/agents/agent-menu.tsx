@@ -110,7 +110,7 @@ export function AgentMenu({ agent }: { agent: AgentRecord }) {
           busy={remove.pending}
           onConfirm={deleteIt}
         >
-          It stops, and its conversations are hidden. You can undo this right afterwards.
+          The agent stops, and its conversations are hidden. You can undo this right afterwards.
         </ConfirmDialog>
       )}
     </>

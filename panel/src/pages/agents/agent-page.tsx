@@ -126,7 +126,7 @@ const tabsOf = (agent: AgentRecord) => [
   { id: 'turns', label: 'Turns' },
   { id: 'settings', label: 'Settings' },
   { id: 'revisions', label: 'Revisions' },
-  { id: 'launches', label: 'Launches' },
+  { id: 'launches', label: 'Restart history' },
   { id: 'backups', label: 'Backups' },
 ]
 
@@ -136,8 +136,10 @@ function partOf(tab: string, agent: AgentRecord, run: ReturnType<typeof useRun>)
       return <Turns agentId={agent.id} />
     case 'settings':
       return (
-        <PageBody narrow>
-          <Settings />
+        <PageBody>
+          <div className="mx-auto w-full max-w-5xl px-4 py-6 sm:px-6">
+            <Settings />
+          </div>
         </PageBody>
       )
     case 'revisions':

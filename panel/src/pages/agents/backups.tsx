@@ -80,7 +80,7 @@ export function Backups({ agent }: { agent: AgentRecord }) {
     <Gate on={agent} may="agent.edit">
       <div className="mb-4 flex flex-wrap items-center justify-between gap-3">
         <p className="text-sm text-muted">
-          Copies of its home, on its host. The schedule is in its settings. Files being written may be
+          Copies of the agent’s home, on the host. The schedule is in the settings. Files being written may be
           incomplete: pause the agent first for a consistent copy.
         </p>
         <ActionButton busy={busy} action={now}>
@@ -93,8 +93,8 @@ export function Backups({ agent }: { agent: AgentRecord }) {
           title="No backups yet"
           command={`mutation { backupAgent(orgId: ${orgId}, id: ${agent.id}) { id state } }`}
         >
-          A backup holds all files of its home, so that you can restore them later. Make one with “Back up
-          now”, or set a schedule in its settings.
+          A backup holds all files of the agent’s home, so that you can restore them later. Make one with
+          “Back up now”, or set a schedule in its settings.
         </Empty>
       ) : (
         <ol className="divide-y divide-line rounded-card border border-line">
@@ -164,7 +164,7 @@ function Actions({ agent, backup }: { agent: AgentRecord; backup: Backup }) {
     <>
       {backup.state === 'DONE' && (
         <Button size="sm" disabled={!isAtRest} onClick={() => setAsked('restore')}>
-          {isAtRest ? 'Restore' : 'Stop it to restore'}
+          {isAtRest ? 'Restore' : 'Stop the agent to restore'}
         </Button>
       )}
       <Button size="sm" onClick={() => setAsked('delete')}>

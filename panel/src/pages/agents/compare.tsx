@@ -21,7 +21,8 @@ import { Time } from '../../ui/time'
 import { say } from '../../ui/toast-store'
 import { Visible } from '../../ui/visible'
 import type { AgentRecord } from './agent-page'
-import { differences, valueText } from './revision-diff'
+import { differences, hasIds, namesIn, valueText } from './revision-diff'
+import { useRevisionNames } from './revision-names'
 
 const TwoQuery = graphql(`
   query CompareRevisions($orgId: Id!, $agentId: Id!, $one: Int!, $other: Int!) {
@@ -77,7 +78,7 @@ export function Compare({ agent, revision, against, known, onAgainst, onClose }:
       <div className="space-y-4 p-4">
         {data?.one && (
           <p className="text-sm text-muted">
-            Made <Time at={data.one.createdAt} /> by {authorOf(data.one.authorKind, data.one.authorName)}
+            Created <Time at={data.one.createdAt} /> by {authorOf(data.one.authorKind, data.one.authorName)}
             {data.one.reason && (
               <>
                 : <Visible text={data.one.reason} />
@@ -125,14 +126,21 @@ function Differences({
   left: number
   right: number
 }) {
+  const names = useRevisionNames(!changes.some(hasIds))
+  const textOf = (field: string, value: Json) =>
+    hasIds({ field }) ? namesIn(field, value, names) : valueText(value)
   return (
     <dl className="divide-y divide-line rounded-card border border-line">
       {changes.map(({ field, label, before, after }) => (
         <div key={field} className="px-3 py-2.5">
           <dt className="mb-1 text-sm font-medium">{label}</dt>
           <dd className="grid gap-2 sm:grid-cols-2">
-            <Side name={`Revision ${left}`} value={before} tone="bg-danger-soft text-danger-text" />
-            <Side name={`Revision ${right}`} value={after} tone="bg-ok-soft text-ok-text" />
+            <Side
+              name={`Revision ${left}`}
+              text={textOf(field, before)}
+              tone="bg-danger-soft text-danger-text"
+            />
+            <Side name={`Revision ${right}`} text={textOf(field, after)} tone="bg-ok-soft text-ok-text" />
           </dd>
         </div>
       ))}
@@ -140,8 +148,7 @@ function Differences({
   )
 }
 
-function Side({ name, value, tone }: { name: string; value: Json; tone: string }) {
-  const text = valueText(value)
+function Side({ name, text, tone }: { name: string; text: string | null; tone: string }) {
   return (
     <div className={`min-w-0 rounded-control px-2 py-1 ${tone}`} data-outlined>
       <span className="block text-xs">{name}</span>

@@ -8,7 +8,7 @@ import { fieldErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { useLive } from '../../api/use-live'
-import { conversationTitle } from '../../app/conversation-title'
+import { conversationTitle, withoutCode } from '../../app/conversation-title'
 import { useOrg } from '../../app/organization'
 import { useRefused } from '../../permissions/gate'
 import { ActionButton } from '../../ui/actions'
@@ -26,7 +26,7 @@ const ConversationsQuery = graphql(`
   query AgentTalk($orgId: Id!, $agentId: Id!) {
     conversationFeed(orgId: $orgId, agentId: $agentId, limit: 6) {
       total
-      data { id ref title contactName unread lastActivityAt lastMessage { preview } }
+      data { id ref title contactName unread lastActivityAt lastMessage { kind preview } }
     }
   }
 `)
@@ -46,7 +46,7 @@ export function AgentConversations({ agent }: { agent: AgentRecord }) {
   })
   const feed = data?.conversationFeed
   const talk = {
-    id: 'agent.talk',
+    id: `agent.talk.${agent.id}`,
     label: 'Talk to the agent',
     group: 'Agent',
     also: 'new conversation',
@@ -55,14 +55,14 @@ export function AgentConversations({ agent }: { agent: AgentRecord }) {
   }
   const start = (
     <ActionButton size="sm" icon={MessageSquarePlus} action={talk}>
-      Talk to it
+      New conversation
     </ActionButton>
   )
   return (
     <Panel title="Conversations" actions={start}>
       {feed && feed.data.length === 0 && (
         <p className="rounded-card border border-dashed border-line px-4 py-6 text-center text-muted">
-          It has no conversations yet. Write to it here, or connect a channel.
+          No conversations yet. Start one here, or connect a channel.
         </p>
       )}
       {feed && feed.data.length > 0 && (
@@ -80,7 +80,7 @@ export function AgentConversations({ agent }: { agent: AgentRecord }) {
                   </span>
                   <span className="block truncate text-sm text-muted">
                     {talk.lastMessage ? (
-                      <Visible text={talk.lastMessage.preview ?? ''} />
+                      <Visible text={withoutCode(talk.lastMessage.kind, talk.lastMessage.preview ?? '')} />
                     ) : (
                       'Nothing said yet'
                     )}
@@ -135,7 +135,7 @@ function Write({ agent, onClose }: { agent: AgentRecord; onClose: () => void }) 
         <TextArea rows={4} value={text} onValue={setText} />
       </Field>
       {!['RUNNING', 'SPAWNING'].includes(agent.status) && (
-        <Notice tone="info">It is not running: the message waits until it is started.</Notice>
+        <Notice tone="info">The agent is not running: the message waits until the agent is started.</Notice>
       )}
     </FormDialog>
   )

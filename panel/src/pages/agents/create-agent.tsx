@@ -1,12 +1,13 @@
 // Creates an agent: a name, a server, an image. Everything else is set on its page.
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { boundsOf, refusal } from '../../api/bounds'
+import { refusalsOf } from '../../api/bounds'
 import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useFormAct } from '../../api/use-form-act'
 import { useAgentChoices } from '../../app/agent-choices'
+import { useModels } from '../../app/models'
 import { useOrg } from '../../app/organization'
 import { Checkbox } from '../../ui/choices'
 import { Field } from '../../ui/field'
@@ -14,6 +15,7 @@ import { FormDialog } from '../../ui/form-dialog'
 import { TextArea, TextInput } from '../../ui/inputs'
 import { type Choice, Picker } from '../../ui/picker'
 import { Notice } from '../../ui/problem'
+import { SuggestedInput } from '../../ui/suggested-input'
 
 const Create = graphql(`
   mutation CreateAgent($orgId: Id!, $input: CreateAgentInput!) {
@@ -40,6 +42,7 @@ export function CreateAgent({
   const [text, setText] = useState({ name: '', role: '', description: '', modelOverride: '' })
   const [chosenServer, chooseServer] = useState<Choice | null>(null)
   const [chosenImage, chooseImage] = useState<Choice | null>(null)
+  const models = useModels()
   const [start, setStart] = useState(true)
   const [errors, setErrors] = useState<Record<string, string>>({})
   const [problem, setProblem] = useState<string | null>(null)
@@ -48,16 +51,19 @@ export function CreateAgent({
   const set = (change: Partial<typeof text>) => setText({ ...text, ...change })
 
   const submit = async () => {
-    const wrong = refusal(text.name, boundsOf('CreateAgentInput.name'))
-    if (wrong || !server)
-      return setErrors({ ...(wrong && { name: wrong }), ...(!server && { serverId: 'Choose a server.' }) })
+    const optional = {
+      ...(text.role && { role: text.role }),
+      ...(text.description && { description: text.description }),
+      ...(text.modelOverride && { modelOverride: text.modelOverride }),
+    }
+    const wrong = refusalsOf('CreateAgentInput', { name: text.name, ...optional })
+    setErrors(server ? wrong : { ...wrong, serverId: 'Choose a server.' })
+    if (Object.keys(wrong).length > 0 || !server) return
     const input = {
       name: text.name,
       serverId: Number(server.id),
       ...(image && { imageId: Number(image.id) }),
-      ...(text.role && { role: text.role }),
-      ...(text.description && { description: text.description }),
-      ...(text.modelOverride && { modelOverride: text.modelOverride }),
+      ...optional,
     }
     const { data, error } = await create(
       { orgId: org.id, input },
@@ -82,7 +88,7 @@ export function CreateAgent({
       onClose={onClose}
     >
       <div className="grid gap-4 sm:grid-cols-2">
-        <Field label="Name" hint="As people see it when it answers." error={errors.name}>
+        <Field label="Name" hint="People see it beside each answer." error={errors.name}>
           <TextInput value={text.name} onValue={(name) => set({ name })} autoComplete="off" />
         </Field>
         <Field label="Role" optional hint="Customer support, for example." error={errors.role}>
@@ -101,26 +107,25 @@ export function CreateAgent({
           .
         </Notice>
       ) : (
-        <Field label="Server" hint="The machine that it runs on." error={errors.serverId}>
+        <Field label="Server" hint="The machine that the agent runs on." error={errors.serverId}>
           <Picker value={server} choices={servers} onValue={chooseServer} placeholder="Choose a server…" />
         </Field>
       )}
       <Field
         label="Image"
-        hint="What it runs from. The reference agent needs no model: good for a first try."
+        hint="The agent’s program. The reference agent needs no model: good for a first try."
         error={errors.imageId}
       >
         <Picker value={image} choices={images} onValue={chooseImage} placeholder="The default image" />
       </Field>
       <Field label="Model" optional hint="Instead of the image’s own." error={errors.modelOverride}>
-        <TextInput
+        <SuggestedInput
+          suggestions={models}
           value={text.modelOverride}
           onValue={(modelOverride) => set({ modelOverride })}
-          autoComplete="off"
-          spellCheck={false}
         />
       </Field>
-      <Checkbox checked={start} onChecked={setStart} label="Start it at once" />
+      <Checkbox checked={start} onChecked={setStart} label="Start the agent at once" />
       {problem && <Notice>{problem}</Notice>}
     </FormDialog>
   )

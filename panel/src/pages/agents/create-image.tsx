@@ -1,15 +1,17 @@
 // Creates an image.
 import { useState } from 'react'
-import { boundsOf, refusal } from '../../api/bounds'
+import { refusalsOf } from '../../api/bounds'
 import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
+import { useModels } from '../../app/models'
 import { useOrg } from '../../app/organization'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { TextInput } from '../../ui/inputs'
 import { Picker } from '../../ui/picker'
 import { Notice } from '../../ui/problem'
+import { SuggestedInput } from '../../ui/suggested-input'
 import { choiceOfProfile, useProfiles } from './profiles'
 
 const Create = graphql(`
@@ -35,18 +37,19 @@ export function CreateImage({
     profile: null as string | null,
   })
   const profiles = useProfiles()
+  const models = useModels()
   const [errors, setErrors] = useState<Record<string, string>>({})
   const [problem, setProblem] = useState<string | null>(null)
   const set = (change: Partial<typeof input>) => setInput({ ...input, ...change })
   const submit = async () => {
-    const name = refusal(input.name, boundsOf('CreateImageInput.name'))
-    const reference = refusal(input.reference, boundsOf('CreateImageInput.reference'))
-    if (name || reference) return setErrors({ ...(name && { name }), ...(reference && { reference }) })
     const sent = {
       ...input,
       description: input.description || null,
       defaultModel: input.defaultModel || null,
     }
+    const wrong = refusalsOf('CreateImageInput', sent)
+    setErrors(wrong)
+    if (Object.keys(wrong).length > 0) return
     const { data, error } = await create(
       { orgId, input: sent },
       { quiet: true, said: `Created ${input.name}` },
@@ -83,7 +86,7 @@ export function CreateImage({
       <Field
         label="Profile"
         optional
-        hint="How the program is wired: its files, its model. Without one, as the host’s owner lists it."
+        hint="Where the program keeps its files and takes its model from. Without a profile, as the host’s owner lists it."
         error={errors.profile}
       >
         <Picker
@@ -98,11 +101,10 @@ export function CreateImage({
         <TextInput value={input.description} onValue={(description) => set({ description })} />
       </Field>
       <Field label="Default model" optional hint="For agents that choose none." error={errors.defaultModel}>
-        <TextInput
+        <SuggestedInput
+          suggestions={models}
           value={input.defaultModel}
           onValue={(defaultModel) => set({ defaultModel })}
-          autoComplete="off"
-          spellCheck={false}
         />
       </Field>
       {problem && <Notice>{problem}</Notice>}

@@ -2,19 +2,19 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useOrg } from '../../app/organization'
+import { moneyOf } from '../../app/spending/money'
 import { Badge } from '../../ui/badge'
 import { Fact, Facts, Panel } from '../../ui/page'
 import { Status, words } from '../../ui/status'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import type { AgentRecord } from './agent-page'
-import { costOf } from './words'
 
 export function AgentFacts({ agent }: { agent: AgentRecord }) {
   const org = useOrg()
   const { server, image } = agent
   return (
-    <Panel title="What it is">
+    <Panel title="Facts">
       <Facts>
         <Fact name="Server">
           {server && (
@@ -66,7 +66,7 @@ export function AgentFacts({ agent }: { agent: AgentRecord }) {
           <Fact name="Network">
             <Badge
               tone="warn"
-              tip="It reaches every host that its server reaches, past the list of allowed hosts."
+              tip="The agent reaches every host that its server reaches, past the list of allowed hosts."
             >
               Unrestricted
             </Badge>
@@ -75,10 +75,10 @@ export function AgentFacts({ agent }: { agent: AgentRecord }) {
         <Fact name="Channels">
           <Channels agent={agent} />
         </Fact>
-        <Fact name="Tokens">
+        <Fact name="Tokens, all time">
           <Tokens used={agent.tokensUsed} />
         </Fact>
-        <Fact name="Cost">
+        <Fact name="Cost, all time">
           <Cost micro={agent.costMicro} tokens={agent.tokensUsed} />
         </Fact>
         <Fact name="Last activity">
@@ -89,7 +89,7 @@ export function AgentFacts({ agent }: { agent: AgentRecord }) {
             {agent.revision}
           </Link>
           {agent.launchedRevision !== null && agent.launchedRevision !== agent.revision && (
-            <span className="text-muted">, launched with {agent.launchedRevision}</span>
+            <span className="text-muted">, started with {agent.launchedRevision}</span>
           )}
         </Fact>
       </Facts>
@@ -100,16 +100,16 @@ export function AgentFacts({ agent }: { agent: AgentRecord }) {
 
 function Model({ agent: { runningModel, resolvedModel, modelOverride } }: { agent: AgentRecord }) {
   const shown = runningModel ?? resolvedModel
-  if (!shown) return <Dash why="Neither the agent nor its image names one: its program decides." />
+  if (!shown) return <Unknown why="Neither the agent nor its image names a model: the program decides." />
   return (
     <span className="break-words">
       <Visible text={shown} />
       {runningModel && resolvedModel && runningModel !== resolvedModel && (
         <span className="block text-sm text-muted">
-          from the next launch: <Visible text={resolvedModel} />
+          from the next start: <Visible text={resolvedModel} />
         </span>
       )}
-      {!modelOverride && <span className="block text-sm text-muted">as its image says</span>}
+      {!modelOverride && <span className="block text-sm text-muted">as the image says</span>}
     </span>
   )
 }
@@ -129,7 +129,7 @@ function Channels({ agent }: { agent: AgentRecord }) {
   if (agent.channels.length === 0) {
     return (
       <Link to="/o/$org/channels" params={{ org: org.id }} className="link">
-        None yet: people reach it in the panel
+        None yet: people write in the panel
       </Link>
     )
   }
@@ -152,23 +152,20 @@ export function Tokens({ used }: { used: string }) {
   return count > 0 ? (
     <span className="tabular-nums">{count.toLocaleString()}</span>
   ) : (
-    <Dash why="It has used none yet, or does not count them." />
+    <Unknown why="It has used none yet, or does not count them." />
   )
 }
 
 /** No cost means unknown: only some agents report it. */
 function Cost({ micro, tokens }: { micro: string; tokens: string }) {
-  const cost = Number(micro) > 0 ? costOf(micro) : null
-  if (cost) return <span className="tabular-nums">{cost}</span>
-  return <Dash why={Number(tokens) > 0 ? 'The agent does not report its cost.' : 'It has not worked yet.'} />
+  const { currency } = useOrg()
+  if (Number(micro) > 0) return <span className="tabular-nums">{moneyOf(micro, currency)}</span>
+  return (
+    <Unknown why={Number(tokens) > 0 ? 'The agent does not report its cost.' : 'It has not worked yet.'} />
+  )
 }
 
 /** An unknown value and the reason. */
-export function Dash({ why }: { why: ReactNode }) {
-  return (
-    <span className="text-muted">
-      <span aria-hidden>– </span>
-      <span className="text-sm">{why}</span>
-    </span>
-  )
+export function Unknown({ why }: { why: ReactNode }) {
+  return <span className="text-sm text-muted">{why}</span>
 }

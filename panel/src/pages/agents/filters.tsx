@@ -1,12 +1,8 @@
 // Filters and order of the agents, all stored in the address.
-import { useMemo } from 'react'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
+import { FilterBar, FilterMenu, RecordFilter } from '../../app/filters'
 import { useOrg } from '../../app/organization'
-import { SavedViews } from '../../app/saved-views'
-import { Button } from '../../ui/button'
-import { Select } from '../../ui/inputs'
-import { SearchInput } from '../../ui/search-input'
 import { stateOf } from '../../ui/status'
 import { AGENT_STATUSES, type agentsSearch } from './search'
 
@@ -16,6 +12,7 @@ const ServersQuery = graphql(`
 
 export type AgentsSearch = ReturnType<typeof agentsSearch>
 
+const STATES = AGENT_STATUSES.map((value) => ({ value, label: stateOf('agent', value).word }))
 const SORTS = [
   { value: 'NAME', label: 'By name' },
   { value: 'STATUS', label: 'By state' },
@@ -31,54 +28,32 @@ interface Props {
 export function Filters({ search, onChange }: Props) {
   const { id: orgId } = useOrg()
   const { data } = useLive({ query: ServersQuery, variables: { orgId }, on: ['SERVER'] })
-  const servers = useMemo(
-    () => [
-      { value: '', label: 'All servers' },
-      ...(data?.servers?.data ?? []).map(({ id, name }) => ({ value: String(id), label: name })),
-    ],
-    [data],
-  )
-  const states = search.status ?? []
-  const any = search.q || states.length > 0 || search.server
+  const { q, status, server } = search
+  const servers = data?.servers?.data ?? []
   return (
-    <div className="grid shrink-0 grid-cols-3 items-center gap-2 border-b border-line px-4 py-2 sm:flex sm:flex-wrap sm:px-6">
-      <div className="col-span-3">
-        <SearchInput label="Search agents" value={search.q} onValue={(q) => onChange({ q })} />
-      </div>
-      <Select
-        aria-label="State"
-        className="w-full sm:w-36"
-        value={states[0] ?? ''}
-        options={[
-          { value: '', label: 'All states' },
-          ...AGENT_STATUSES.map((state) => ({ value: state, label: stateOf('agent', state).word })),
-        ]}
-        onValue={(state) =>
-          onChange({
-            status: AGENT_STATUSES.includes(state as never) ? [state as (typeof states)[number]] : undefined,
-          })
-        }
+    <FilterBar
+      apart
+      filters={{ q, status, server }}
+      onChange={onChange}
+      search="Search agents"
+      views="agents"
+    >
+      <FilterMenu label="State" options={STATES} value={status} onValue={(status) => onChange({ status })} />
+      <RecordFilter
+        label="Server"
+        placeholder="Any server"
+        choices={servers}
+        name={servers.find(({ id }) => id === server)?.name}
+        value={server}
+        onValue={(server) => onChange({ server })}
       />
-      <Select
-        aria-label="Server"
-        className="w-full sm:w-40"
-        value={search.server ? String(search.server) : ''}
-        options={servers}
-        onValue={(server) => onChange({ server: server ? Number(server) : undefined })}
-      />
-      <Select
-        aria-label="Order"
-        className="w-full sm:w-36"
-        value={search.sort ?? 'NAME'}
+      <FilterMenu
+        label="Order"
+        single
         options={SORTS}
-        onValue={(sort) => onChange({ sort: sort === 'NAME' ? undefined : sort, order: undefined })}
+        value={search.sort && [search.sort]}
+        onValue={(sort) => onChange({ sort: sort?.[0], order: undefined })}
       />
-      <SavedViews page="agents" tall />
-      {any && (
-        <Button look="quiet" onClick={() => onChange({ q: undefined, status: undefined, server: undefined })}>
-          Clear filters
-        </Button>
-      )}
-    </div>
+    </FilterBar>
   )
 }

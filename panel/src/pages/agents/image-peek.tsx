@@ -59,7 +59,7 @@ export function ImagePeek({ image, isDefault, onClose, actions }: Props) {
     <Peek title={image.name} onClose={onClose} actions={actions}>
       <div className="p-4">
         <Gate may="image.edit">
-          <SectionForm title="The image" about="A change takes effect at an agent’s next launch." form={form}>
+          <SectionForm title="The image" about="A change takes effect when an agent starts next." form={form}>
             <SectionField form={form} name="name" label="Name">
               <TextInput value={values.name} onValue={(name) => set('name', name)} />
             </SectionField>
@@ -103,9 +103,7 @@ export function ImagePeek({ image, isDefault, onClose, actions }: Props) {
         </Gate>
         <Panel title="Facts">
           <Facts>
-            <Fact name="Default">
-              {isDefault ? 'Yes: agents without their own image run from it.' : 'No'}
-            </Fact>
+            <Fact name="Default">{isDefault ? 'Yes: for agents without their own image.' : 'No'}</Fact>
             <Fact name="Digest">
               {image.digest ? (
                 <span className="font-mono text-sm break-all">{image.digest}</span>

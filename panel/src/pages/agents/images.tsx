@@ -5,9 +5,9 @@ import { graphql, type ResultOf } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'
 import { ArchiveButton } from '../../app/archive-button'
+import { Chip, FilterBar } from '../../app/filters'
 import { useOrg } from '../../app/organization'
 import { Badge } from '../../ui/badge'
-import { Checkbox } from '../../ui/choices'
 import { Empty } from '../../ui/empty'
 import { WithPeek } from '../../ui/peek'
 import { ProblemView } from '../../ui/problem'
@@ -71,7 +71,13 @@ const COLUMNS: Column<ImageRecord>[] = [
     from: 'lg',
     cell: ({ defaultModel }) => <span className="truncate text-muted">{defaultModel ?? '–'}</span>,
   },
-  { id: 'made', head: 'Made', width: '8rem', from: 'md', cell: ({ createdAt }) => <Time at={createdAt} /> },
+  {
+    id: 'made',
+    head: 'Created',
+    width: '8rem',
+    from: 'md',
+    cell: ({ createdAt }) => <Time at={createdAt} />,
+  },
 ]
 
 interface Props {
@@ -98,9 +104,11 @@ export function Images({ archived, onArchived, creating, onClose, peek, onPeek, 
   const shown = data.images.find(({ id }) => id === peek)
   return (
     <>
-      <div className="flex justify-end border-b border-line px-4 py-1.5 sm:px-6">
-        <Checkbox label="Show archived ones" checked={archived} onChecked={onArchived} />
-      </div>
+      <FilterBar apart filters={{ archived: archived || undefined }} onChange={() => onArchived(false)}>
+        <Chip on={archived} onToggle={() => onArchived(!archived)}>
+          Show archived ones
+        </Chip>
+      </FilterBar>
       <WithPeek
         list={
           <Table

@@ -10,7 +10,7 @@ import { Empty } from '../../ui/empty'
 import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 import { Duration, Time } from '../../ui/time'
-import { stateInWords } from './words'
+import { detailOf, stateInWords } from './words'
 
 const LaunchesQuery = graphql(`
   query AgentLaunches($orgId: Id!, $agentId: Id!) {
@@ -39,8 +39,8 @@ export function Launches({ agentId }: { agentId: number }) {
         title="Never started"
         command={`curl -X POST -H "Authorization: Bearer $TOKEN" \\\n  ${location.origin}/v1/org/${orgId}/agent/${agentId}/start`}
       >
-        Start it at the top of this page. Every launch is listed here: who started it, how long it was up, and
-        why it ended.
+        Start the agent at the top of this page. This list then shows each start: by whom, how long the agent
+        was up, and why it ended.
       </Empty>
     )
   }
@@ -57,13 +57,14 @@ export function Launches({ agentId }: { agentId: number }) {
 
 function Line({ launch }: { launch: Launch }) {
   const { generation, revision, startedAt, upAt, endedAt, reason, detail } = launch
+  const { exit, more } = detailOf(detail)
   const why = reason ? stateInWords('ERROR', reason) : null
   return (
     <>
       <p className="flex flex-wrap items-center gap-x-2.5 gap-y-1">
-        <span className="font-medium">Launch {generation}</span>
+        <span className="font-medium">Start {generation}</span>
         {!endedAt && upAt && <Badge tone="ok">Up</Badge>}
-        {!endedAt && !upAt && <Badge tone="info">Being launched</Badge>}
+        {!endedAt && !upAt && <Badge tone="info">Starting</Badge>}
         {endedAt && reason && <Badge tone="danger">Failed</Badge>}
         {endedAt && !reason && <Badge>Stopped</Badge>}
         <span className="text-sm text-muted">
@@ -75,6 +76,7 @@ function Line({ launch }: { launch: Launch }) {
             </>
           )}
           {!upAt && endedAt && ', never up'}
+          {exit && `, ${exit.toLowerCase()}`}
         </span>
       </p>
       {why && (
@@ -82,8 +84,8 @@ function Line({ launch }: { launch: Launch }) {
           {why.what} <span className="text-muted">{why.todo}</span>
         </p>
       )}
-      {detail && (
-        <CodeBlock className="mt-2" text={detail} label={`how launch ${generation} ended`} maxHeight="sm" />
+      {more && (
+        <CodeBlock className="mt-2" text={more} label={`how start ${generation} ended`} maxHeight="sm" />
       )}
     </>
   )

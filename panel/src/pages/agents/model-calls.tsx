@@ -2,7 +2,7 @@
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
-import { moneyOf } from '../../app/spending/money'
+import { costOf } from '../../app/spending/money'
 import { Badge } from '../../ui/badge'
 import { Panel } from '../../ui/page'
 import { Notice, ProblemView } from '../../ui/problem'
@@ -83,7 +83,7 @@ function Line({ call }: { call: Call }) {
       </p>
       <p className="text-sm text-muted tabular-nums">
         <Time at={startedAt} as="stamp" />, {duration(millis)},{' '}
-        {costMicro === null ? 'cost unknown: no price' : moneyOf(costMicro, currency)}
+        {costOf(costMicro, currency) ?? 'cost unknown: no price'}
       </p>
       <p className="text-sm text-muted tabular-nums">{tokensOf(call)}</p>
     </>

@@ -17,11 +17,11 @@ import { AgentFacts } from './facts'
 import { PendingApprovals } from './pending'
 import type { Run } from './run'
 import { Spending } from './spending'
-import { stateInWords } from './words'
+import { detailOf, stateInWords } from './words'
 
 export function Now({ agent, run }: { agent: AgentRecord; run: Run }) {
   return (
-    <div className="mx-auto grid w-full max-w-6xl gap-x-8 px-4 py-6 sm:px-6 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
+    <div className="grid w-full max-w-6xl gap-x-8 px-4 py-6 sm:px-6 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
       <div className="min-w-0">
         <State agent={agent} run={run} />
         <PendingApprovals agentId={agent.id} total={agent.pendingApprovals} />
@@ -41,12 +41,14 @@ function State({ agent, run }: { agent: AgentRecord; run: Run }) {
   const stays = run.status === agent.status
   const { what, todo } = stateInWords(run.status, stays ? agent.statusReason : null)
   const failed = run.status === 'ERROR'
+  const { exit, more } = detailOf(stays ? agent.statusDetail : null)
   return (
     <Panel title="State">
       <div className="rounded-card border border-line p-4">
         <p className="flex flex-wrap items-center gap-x-2.5 gap-y-1">
           <Status of="agent" value={run.status} />
           <span className="font-medium">{what}</span>
+          {exit && <span className="text-sm text-muted">{exit}</span>}
           {agent.uptimeSeconds !== null && run.status === 'RUNNING' && (
             <span className="text-sm text-muted">
               Up for <Duration from={new Date(Date.now() - agent.uptimeSeconds * 1000).toISOString()} />
@@ -54,14 +56,17 @@ function State({ agent, run }: { agent: AgentRecord; run: Run }) {
           )}
         </p>
         {todo && <p className="mt-1.5 text-muted">{todo}</p>}
-        {stays && agent.statusDetail && agent.statusDetail !== what && (
-          <CodeBlock className="mt-3" text={agent.statusDetail} label="the cause" maxHeight="sm" />
+        {more && more !== what && (
+          <>
+            <p className="mt-3 mb-1 text-sm text-muted">{exit ? 'Last output' : 'Cause'}</p>
+            <CodeBlock text={more} label={exit ? 'the last output' : 'the cause'} maxHeight="sm" />
+          </>
         )}
         {stays && failed && <ComesBack agent={agent} run={run} />}
         {failed && (
           <p className="mt-2 text-sm">
             <Link to="." search={{ tab: 'launches' }} className="link">
-              All launches, and how each ended
+              Restart history
             </Link>
           </p>
         )}
@@ -103,7 +108,7 @@ function ComesBack({ agent, run }: { agent: AgentRecord; run: Run }) {
   if (!restart.nextAt) {
     return restart.attempts > 0 ? (
       <p className="mt-2 text-sm text-muted">
-        It was restarted {restart.attempts} times in a row. Now it waits for you.
+        The agent was restarted {restart.attempts} times in a row, and now stays down until someone starts it.
       </p>
     ) : null
   }
@@ -118,11 +123,11 @@ function ComesBack({ agent, run }: { agent: AgentRecord; run: Run }) {
     <Line
       action={
         <ActionButton size="sm" busy={run.busy} action={stay}>
-          Leave it down
+          Don’t restart
         </ActionButton>
       }
     >
-      It restarts <Time at={restart.nextAt} />
+      The next restart is <Time at={restart.nextAt} />
       {restart.attempts > 0 && `, attempt ${restart.attempts + 1}`}.
     </Line>
   )
@@ -151,10 +156,10 @@ function Pending({ agent, run }: { agent: AgentRecord; run: Run }) {
       </Line>
     )
   }
-  if (agent.syncPending) return <Line>A change is on its way to its server.</Line>
+  if (agent.syncPending) return <Line>A change is on its way to the server.</Line>
   return agent.lastActionAt ? (
     <p className="mt-3 text-xs text-faint">
-      Last change of its state <Time at={agent.lastActionAt} />
+      State changed <Time at={agent.lastActionAt} />
     </p>
   ) : null
 }

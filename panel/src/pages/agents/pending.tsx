@@ -2,6 +2,7 @@
 import { Link } from '@tanstack/react-router'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
+import { levelOf } from '../../app/approvals/level'
 import { useOrg } from '../../app/organization'
 import { Panel } from '../../ui/page'
 import { Status } from '../../ui/status'
@@ -11,7 +12,7 @@ import { Visible } from '../../ui/visible'
 const PendingQuery = graphql(`
   query AgentApprovals($orgId: Id!, $agentId: Id!) {
     approvalFeed(orgId: $orgId, agentId: $agentId, status: [PENDING], sort: RISK, limit: 5) {
-      data { id title severity expiresAt }
+      data { id title severity risk expiresAt }
     }
   }
 `)
@@ -29,13 +30,18 @@ export function PendingApprovals({ agentId, total }: { agentId: number; total: n
     <Panel
       title="Waiting for a decision"
       actions={
-        <Link to="/o/$org/approvals" params={{ org }} search={{ agent: agentId }} className="link text-sm">
-          {total > 1 ? `Decide all ${total} in Approvals` : 'Decide in Approvals'}
+        <Link
+          to="/o/$org/approvals"
+          params={{ org }}
+          search={{ tab: 'all', agent: agentId }}
+          className="link text-sm"
+        >
+          {total > 1 ? `Decide all ${total.toLocaleString()} in Approvals` : 'Decide in Approvals'}
         </Link>
       }
     >
       <ul className="divide-y divide-line overflow-hidden rounded-card border border-line">
-        {approvals.map(({ id, title, severity, expiresAt }) => (
+        {approvals.map(({ id, title, severity, risk, expiresAt }) => (
           <li key={id}>
             <Link
               to="/o/$org/approvals/$id"
@@ -50,7 +56,7 @@ export function PendingApprovals({ agentId, total }: { agentId: number; total: n
                   <Countdown to={expiresAt} before="expires in " over="expired" />
                 </span>
               )}
-              <Status of="severity" value={severity} />
+              <Status of="severity" value={levelOf({ risk, severity })} />
             </Link>
           </li>
         ))}

@@ -29,11 +29,38 @@ export function valueText(value: Json): string | null {
   return JSON.stringify(value, null, 2)
 }
 
+/** The fields that hold ids, each with the kind of its records. */
+const KINDS = {
+  credentials: 'credentials',
+  mcpServers: 'mcpServers',
+  skills: 'skills',
+  serverId: 'servers',
+  imageId: 'images',
+} as const
+
+export type Names = Partial<Record<(typeof KINDS)[keyof typeof KINDS], ReadonlyMap<number, string>>>
+
+export const hasIds = ({ field }: Pick<FieldChange, 'field'>) => field in KINDS
+
+/** The names of the records in a field, one a line; a skill with its version. Deleted records keep their number. */
+export function namesIn(field: string, value: Json, names: Names): string | null {
+  const kind = KINDS[field as keyof typeof KINDS]
+  const items = Array.isArray(value) ? value : value === null ? [] : [value]
+  const lines = items.map((item) => {
+    const { id, version } = recordOf(item)
+    const number = Number(id ?? item)
+    const name = names[kind]?.get(number) ?? `No. ${number}`
+    return version === undefined ? name : `${name}, version ${version}`
+  })
+  return lines.length > 0 ? lines.join('\n') : null
+}
+
 export function labelOf(field: string): string {
   const words = field
     .replaceAll('_', ' ')
     .replaceAll(/([a-z])([A-Z])/g, '$1 $2')
     .toLowerCase()
+    .replace(/ id$/, '')
     .replace(/\bmcp\b/, 'MCP')
   return words.charAt(0).toUpperCase() + words.slice(1)
 }

@@ -34,7 +34,7 @@ export type RevisionRow = NonNullable<ResultOf<typeof RevisionsQuery>['agentRevi
 /** A one-line summary of the changes. */
 function changed({ changes, revision, revertsTo }: RevisionRow): string {
   if (revertsTo) return `Back to revision ${revertsTo}`
-  if (revision === 1) return 'Made'
+  if (revision === 1) return 'Created'
   const fields = typeof changes === 'object' && changes !== null ? Object.keys(changes) : []
   return fields.length > 0 ? fields.map(labelOf).join(', ') : 'Nothing that can be compared'
 }

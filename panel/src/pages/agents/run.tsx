@@ -52,9 +52,9 @@ const Ends = graphql(`
 type Runnable = Governed & { id: number; name: string; status: string; statusReason: string | null }
 
 const STEPS: Record<Exclude<Step, 'restart'>, { label: string; icon: LucideIcon; tip: string }> = {
-  start: { label: 'Start', icon: Play, tip: 'Launches it on its server' },
-  stop: { label: 'Stop', icon: CircleStop, tip: 'Ends its work and its program' },
-  pause: { label: 'Pause', icon: CirclePause, tip: 'Keeps it up; new work waits' },
+  start: { label: 'Start', icon: Play, tip: 'Starts the agent on its server' },
+  stop: { label: 'Stop', icon: CircleStop, tip: 'Ends the agent’s work and its program' },
+  pause: { label: 'Pause', icon: CirclePause, tip: 'The agent stays up; new work waits' },
   resume: { label: 'Resume', icon: CirclePlay, tip: 'Continues with waiting work' },
 }
 
@@ -133,7 +133,7 @@ export function RunButtons({ agent, run }: { agent: Runnable; run: Run }) {
       tip={STEPS[step].tip}
       busy={run.busy}
       action={{
-        id: `agent.${step}`,
+        id: `agent.${step}.${agent.id}`,
         label: `${STEPS[step].label} the agent`,
         group: 'Agent',
         refused,

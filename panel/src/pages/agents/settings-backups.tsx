@@ -24,7 +24,7 @@ export function BackupRules({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Backups"
-      about="Copies of its home, on its host. A missed one is made later."
+      about="Copies of the agent’s home, on the host. A missed backup is made later."
       form={form}
     >
       <div className="grid gap-4 sm:grid-cols-2">
@@ -63,7 +63,7 @@ export function BackupRules({ agent }: { agent: AgentSettings }) {
           />
         </SectionField>
       </div>
-      <SectionSwitch form={form} name="backupFreeze" label="Keep all of them" />
+      <SectionSwitch form={form} name="backupFreeze" label="Keep all backups" />
     </SectionForm>
   )
 }

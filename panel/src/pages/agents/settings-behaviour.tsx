@@ -13,7 +13,7 @@ const FORMATS = [
   { value: 'STRUCTURED', label: 'Headings and lists' },
 ] as const
 const STYLES = [
-  { value: 'DEFAULT', label: 'As its model does' },
+  { value: 'DEFAULT', label: 'As the model writes' },
   { value: 'CONCISE', label: 'Short' },
   { value: 'DETAILED', label: 'Detailed' },
   { value: 'FORMAL', label: 'Formal' },
@@ -32,14 +32,14 @@ export function Behaviour({ agent }: { agent: AgentSettings }) {
   const { values, set } = form
   return (
     <SectionForm
-      title="How it answers"
+      title="Answers"
       about={
         <>
           For longer instructions, write a{' '}
           <Link to="/o/$org/skills" params={{ org: org.id }} className="link">
             skill
           </Link>{' '}
-          and give it to the agent.
+          and assign it to the agent.
         </>
       }
       form={form}

@@ -29,7 +29,11 @@ export function Identity({ agent }: { agent: AgentSettings }) {
           />
         </SectionField>
       </SectionForm>
-      <SectionForm title="Where it runs" about="A change takes effect at its next launch." form={place}>
+      <SectionForm
+        title="Server and image"
+        about="A change takes effect when the agent starts next."
+        form={place}
+      >
         <div className="grid gap-4 sm:grid-cols-2">
           <SectionField form={place} name="serverId" label="Server" asText={(id) => nameIn(servers, id)}>
             <Picker

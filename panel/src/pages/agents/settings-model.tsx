@@ -2,6 +2,7 @@
 import { useState } from 'react'
 import { wordsOf } from '../../api/errors'
 import { fieldErrors } from '../../api/form-errors'
+import { PROVIDERS } from '../../app/models'
 import { useOrg } from '../../app/organization'
 import { Button } from '../../ui/button'
 import { Select, TextInput } from '../../ui/inputs'
@@ -10,19 +11,20 @@ import { type Choice, Picker } from '../../ui/picker'
 import { Notice } from '../../ui/problem'
 import { type SecretEdit, SecretField, secretInput } from '../../ui/secret-field'
 import { SectionField, SectionForm } from '../../ui/section-form'
+import { SuggestedInput } from '../../ui/suggested-input'
 import type { AgentSettings } from './settings'
 import { useAgentSection, useUpdateAgent } from './use-agent-section'
 
 const CHOICES = [
   { value: 'INHERIT', label: 'The organization’s' },
-  { value: 'OWN', label: 'Its own' },
+  { value: 'OWN', label: 'The agent’s own' },
   { value: 'NONE', label: 'None' },
 ] as const
 
 const HINTS = {
-  INHERIT: 'The organization’s default for its provider, set under Settings → Models and money.',
-  OWN: 'Its own key.',
-  NONE: 'It has no access to a model except through its own program.',
+  INHERIT: 'The organization’s default for the agent’s provider, set under Settings → Models and money.',
+  OWN: 'A key for this agent only.',
+  NONE: 'The agent has no access to a model except through its own program.',
 }
 
 export function Model({ agent }: { agent: AgentSettings }) {
@@ -42,15 +44,15 @@ export function Model({ agent }: { agent: AgentSettings }) {
           label="Model"
           hint={
             agent.offeredModels
-              ? 'Its offered models. Empty: its image’s default.'
-              : 'The program’s name for it. Offers are known after the first run. Empty: its image’s default.'
+              ? 'The models that the agent offers. Empty: the image’s default.'
+              : 'The model’s name in the program. Offered models are known after the first run. Empty: the image’s default.'
           }
           optional
-          asText={(value) => (value ? String(value) : 'its image’s default')}
+          asText={(value) => (value ? String(value) : 'the image’s default')}
         >
           <OfferedInput
             offered={agent.offeredModels}
-            placeholder="Its image’s default"
+            placeholder="The image’s default"
             value={model.values.modelOverride}
             onValue={(value) => model.set('modelOverride', value)}
           />
@@ -61,8 +63,8 @@ export function Model({ agent }: { agent: AgentSettings }) {
           label="Mode"
           hint={
             agent.offeredModes?.length
-              ? 'Its offered modes. Applies to each conversation from its next turn. Empty: the agent’s choice.'
-              : 'Its id in the program. Offers are known after the first run. Empty: the agent’s choice.'
+              ? 'The modes that the agent offers. Applies to each conversation from the next turn. Empty: the agent’s choice.'
+              : 'The mode’s id in the program. Offered modes are known after the first run. Empty: the agent’s choice.'
           }
           optional
           asText={(value) => (value ? String(value) : 'the agent’s choice')}
@@ -78,13 +80,13 @@ export function Model({ agent }: { agent: AgentSettings }) {
       </SectionForm>
       <SectionForm
         title="Model credential"
-        about="The key its server sends to the model’s provider. The agent never sees it."
+        about="The key that the server sends to the model’s provider. The agent never sees the key."
         form={access}
       >
         <SectionField
           form={access}
           name="credentialChoice"
-          label="Which one"
+          label="Credential"
           hint={HINTS[access.values.credentialChoice]}
         >
           <Select
@@ -101,14 +103,13 @@ export function Model({ agent }: { agent: AgentSettings }) {
               label="Provider"
               hint="Such as anthropic or openai."
             >
-              <TextInput
+              <SuggestedInput
+                suggestions={PROVIDERS}
                 value={access.values.modelCredentialProvider ?? ''}
                 onValue={(value) => access.set('modelCredentialProvider', value || null)}
-                autoComplete="off"
-                spellCheck={false}
               />
             </SectionField>
-            <SectionField form={access} name="modelCredentialBaseUrl" label="Address of its API" optional>
+            <SectionField form={access} name="modelCredentialBaseUrl" label="API address" optional>
               <TextInput
                 type="url"
                 value={access.values.modelCredentialBaseUrl ?? ''}
@@ -182,7 +183,7 @@ function Secret({ agent }: { agent: AgentSettings }) {
     if (!error) setEdit({ kind: 'keep' })
   }
   return (
-    <Panel title="Its own key">
+    <Panel title="The agent’s own key">
       <form
         className="space-y-3 rounded-card border border-line p-4"
         onSubmit={(event) => {

@@ -40,7 +40,7 @@ function Network({ agent }: { agent: AgentSettings }) {
       title="Network"
       about={
         <>
-          It reaches its model, its MCP servers, and the{' '}
+          The agent reaches its model, its MCP servers, the destinations of its credentials, and the{' '}
           <Link to="/o/$org/settings" params={{ org: org.id }} search={{ tab: 'network' }} className="link">
             allowed hosts
           </Link>
@@ -53,12 +53,12 @@ function Network({ agent }: { agent: AgentSettings }) {
         form={form}
         name="networkPrivileged"
         label="Unrestricted network"
-        hint="Only for what can’t work otherwise. A change takes effect at its next launch."
+        hint="Only for what can’t work otherwise. A change takes effect when the agent starts next."
       />
       {form.values.networkPrivileged && (
         <Notice tone="warn">
-          The list of allowed hosts does not apply to it: it reaches every host that its server reaches,
-          without asking. Its data can leave by any route.
+          The list of allowed hosts does not apply: the agent reaches every host that its server reaches,
+          without asking. Data can leave by any route.
         </Notice>
       )}
     </SectionForm>
@@ -79,7 +79,7 @@ function Tools({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Disabled tools"
-      about="Refused at the sandbox boundary: when it calls an MCP server, reaches a host, or asks for permission."
+      about="Refused at the sandbox boundary: when the agent calls an MCP server, reaches a host, or asks for permission."
       form={form}
     >
       <SectionPart

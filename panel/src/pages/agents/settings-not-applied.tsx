@@ -13,9 +13,9 @@ export function NotApplied({ agent }: { agent: AgentSettings }) {
   ]
   return (
     <details className="mb-8 rounded-card border border-line px-4 py-3">
-      <summary className="font-medium">Kept, but without effect yet</summary>
+      <summary className="font-medium">Settings without effect yet</summary>
       <p className="mt-2 mb-3 text-sm text-muted">
-        These settings are stored for programs that set them. Nothing applies them in this version.
+        Programs can store these settings. This version of Muster applies none of them.
       </p>
       <Facts>
         {rows.map(([name, value]) => (

@@ -32,7 +32,7 @@ function Budget({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Budget"
-      about="What it may spend in a calendar month. The organization’s budget applies as well."
+      about="The most that the agent may spend in a calendar month. The organization’s budget applies as well."
       form={form}
     >
       <div className="grid gap-4 sm:grid-cols-2">
@@ -49,7 +49,7 @@ function Budget({ agent }: { agent: AgentSettings }) {
             onValue={(micro) => set('monthlyBudgetMicro', micro)}
           />
         </SectionField>
-        <SectionField form={form} name="budgetAction" label="When it is used up" asText={actionOf}>
+        <SectionField form={form} name="budgetAction" label="When the budget is used up" asText={actionOf}>
           <Select
             value={values.budgetAction}
             options={ACTIONS}
@@ -67,7 +67,7 @@ function CostGuard({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Cost guard"
-      about="How many tokens it may use within 60 minutes: read, written and cached."
+      about="The most tokens that the agent may use within 60 minutes: read, written and cached."
       form={form}
     >
       <SectionField form={form} name="costGuardMode" label="Limit">

@@ -5,12 +5,14 @@ import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
 import { ProblemView } from '../../ui/problem'
+import { Sections } from '../../ui/section-form'
+import { type SectionGroup, SectionList } from '../../ui/section-form-list'
 import { ListSkeleton } from '../../ui/skeleton'
 import { ApprovalRules } from './settings-approvals'
 import { BackupRules } from './settings-backups'
 import { Behaviour } from './settings-behaviour'
 import { Identity } from './settings-identity'
-import { Limits } from './settings-limits'
+import { Limits, Restarts, Sessions } from './settings-limits'
 import { Model } from './settings-model'
 import { Reach } from './settings-network'
 import { NotApplied } from './settings-not-applied'
@@ -35,6 +37,15 @@ const SettingsQuery = graphql(`
   }
 `)
 
+/** The sections in their order on the page. */
+const GROUPS: SectionGroup[] = [
+  { title: 'Basics', sections: ['Name', 'Server and image', 'Model', 'Model credential'] },
+  { title: 'Behaviour', sections: ['Answers', 'Sessions'] },
+  { title: 'Safety', sections: ['Approvals', 'Network', 'Disabled tools'] },
+  { title: 'Money', sections: ['Budget', 'Cost guard'] },
+  { title: 'Runtime', sections: ['Limits', 'Restarts', 'Backups'] },
+]
+
 export type AgentSettings = NonNullable<ResultOf<typeof SettingsQuery>['agent']>
 
 /** A separate chunk: the settings of the agent in the address. */
@@ -51,15 +62,21 @@ export function Settings() {
   if (loading || !agent) return <ListSkeleton />
   return (
     <Gate on={agent} may="agent.edit">
-      <Identity agent={agent} />
-      <Behaviour agent={agent} />
-      <Model agent={agent} />
-      <ApprovalRules agent={agent} />
-      <SpendingRules agent={agent} />
-      <Reach agent={agent} />
-      <Limits agent={agent} />
-      <BackupRules agent={agent} />
-      <NotApplied agent={agent} />
+      <SectionList label="Sections" groups={GROUPS}>
+        <Sections>
+          <Identity agent={agent} />
+          <Model agent={agent} />
+          <Behaviour agent={agent} />
+          <Sessions agent={agent} />
+          <ApprovalRules agent={agent} />
+          <Reach agent={agent} />
+          <SpendingRules agent={agent} />
+          <Limits agent={agent} />
+          <Restarts agent={agent} />
+          <BackupRules agent={agent} />
+        </Sections>
+        <NotApplied agent={agent} />
+      </SectionList>
     </Gate>
   )
 }

@@ -7,18 +7,20 @@ import { useAct } from '../../api/use-act'
 import { conversationTitle } from '../../app/conversation-title'
 import { cutWords } from '../../app/cut-words'
 import { useOrg } from '../../app/organization'
+import { costOf } from '../../app/spending/money'
 import { useRefused } from '../../permissions/gate'
 import { ActionButton } from '../../ui/actions'
+import { useZone } from '../../ui/clock'
 import { CodeBlock } from '../../ui/code'
 import { ConfirmDialog } from '../../ui/confirm'
 import { Fact, Facts } from '../../ui/page'
 import { Peek } from '../../ui/peek'
 import { Status } from '../../ui/status'
 import { Duration, Time } from '../../ui/time'
-import { Dash } from './facts'
+import { Unknown } from './facts'
 import { ModelCalls } from './model-calls'
 import type { TurnRecord } from './turns'
-import { CAUSES, costOf } from './words'
+import { CAUSES, turnName } from './words'
 
 const Cancel = graphql(`
   mutation CancelTurn($orgId: Id!, $id: Id!) {
@@ -34,6 +36,7 @@ interface Props {
 
 export function TurnPeek({ id, turn, onClose }: Props) {
   const { id: org } = useOrg()
+  const { timeZone } = useZone()
   const cancel = useAct(Cancel)
   const [asking, ask] = useState(false)
   const cancelIt = async () => {
@@ -50,7 +53,7 @@ export function TurnPeek({ id, turn, onClose }: Props) {
   const open = turn && ['QUEUED', 'RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT'].includes(turn.state)
   return (
     <Peek
-      title={`Turn ${id}`}
+      title={turn ? turnName(turn, timeZone) : 'Turn'}
       onClose={onClose}
       actions={
         turn &&
@@ -75,14 +78,18 @@ export function TurnPeek({ id, turn, onClose }: Props) {
         busy={cancel.pending}
         onConfirm={cancelIt}
       >
-        It waits for a decision, which is withdrawn. The approval and the conversation say that it was you.
+        The turn waits for a decision, which is withdrawn. The approval and the conversation say that it was
+        you.
       </ConfirmDialog>
-      <div className="p-4">{turn ? <Details turn={turn} org={org} /> : <p>It is on another page.</p>}</div>
+      <div className="p-4">
+        {turn ? <Details turn={turn} org={org} /> : <p>This turn is on another page.</p>}
+      </div>
     </Peek>
   )
 }
 
 function Details({ turn, org }: { turn: TurnRecord; org: number }) {
+  const { currency } = useOrg()
   const cut = cutWords(turn.cancelledBy, turn.cancelledWith)
   return (
     <>
@@ -91,7 +98,7 @@ function Details({ turn, org }: { turn: TurnRecord; org: number }) {
           <Status of="turn" value={turn.state} />
           {cut && <span className="block text-sm text-muted">{cut}</span>}
         </Fact>
-        <Fact name="Caused by">{CAUSES[turn.cause] ?? turn.cause}</Fact>
+        <Fact name="Started by">{CAUSES[turn.cause] ?? turn.cause}</Fact>
         <Fact name="Conversation">
           <Link
             to="/o/$org/conversations/$id"
@@ -102,19 +109,19 @@ function Details({ turn, org }: { turn: TurnRecord; org: number }) {
             {turn.conversation ? conversationTitle(turn.conversation) : turn.conversationId}
           </Link>
         </Fact>
-        <Fact name="Caused">
+        <Fact name="Created">
           <Time at={turn.createdAt} />
         </Fact>
         <Fact name="Worked on">
           {turn.startedAt ? <Duration from={turn.startedAt} to={turn.endedAt} /> : 'not yet'}
         </Fact>
-        <Fact name="Model">{turn.model ?? <Dash why="The agent does not report it." />}</Fact>
+        <Fact name="Model">{turn.model ?? <Unknown why="The agent does not report it." />}</Fact>
         <Fact name="Tokens read">{numberOf(turn.inputTokens)}</Fact>
         <Fact name="Tokens written">{numberOf(turn.outputTokens)}</Fact>
         <Fact name="From the cache">{numberOf(turn.cacheReadTokens)}</Fact>
         <Fact name="Into the cache">{numberOf(turn.cacheWriteTokens)}</Fact>
         <Fact name="Cost">
-          {costOf(turn.costMicro) ?? <Dash why="The agent does not report its cost." />}
+          {costOf(turn.costMicro, currency) ?? <Unknown why="The agent does not report its cost." />}
         </Fact>
         <Fact name="Revision">
           {turn.agentRevision ? (
@@ -122,7 +129,7 @@ function Details({ turn, org }: { turn: TurnRecord; org: number }) {
               {turn.agentRevision}
             </Link>
           ) : (
-            <Dash why="It has not been sent to the agent." />
+            <Unknown why="It has not been sent to the agent." />
           )}
         </Fact>
       </Facts>
@@ -134,7 +141,7 @@ function Details({ turn, org }: { turn: TurnRecord; org: number }) {
 
 const numberOf = (count: string | null) =>
   count === null ? (
-    <Dash why="The agent does not count tokens." />
+    <Unknown why="The agent does not count tokens." />
   ) : (
     <span className="tabular-nums">{Number(count).toLocaleString()}</span>
   )

@@ -6,6 +6,8 @@ import { useLive } from '../../api/use-live'
 import { conversationTitle } from '../../app/conversation-title'
 import { cutWords } from '../../app/cut-words'
 import { useOrg } from '../../app/organization'
+import { costOf } from '../../app/spending/money'
+import { useZone } from '../../ui/clock'
 import { Empty } from '../../ui/empty'
 import { Select } from '../../ui/inputs'
 import { Pager } from '../../ui/pager'
@@ -17,7 +19,7 @@ import { type Column, Table } from '../../ui/table'
 import { Duration, Time } from '../../ui/time'
 import { TURN_STATES } from './search'
 import { TurnPeek } from './turn-peek'
-import { CAUSES, costOf } from './words'
+import { CAUSES, turnName } from './words'
 
 const SIZE = 50
 
@@ -48,7 +50,7 @@ const COLUMNS: Column<TurnRecord>[] = [
           value={state}
           tip={
             cutWords(cancelledBy, cancelledWith) ??
-            (cancelRequestedAt && !endedAt ? 'It is being cancelled' : undefined)
+            (cancelRequestedAt && !endedAt ? 'Being cancelled' : undefined)
           }
         />
         <span className="text-sm text-muted sm:hidden">
@@ -57,7 +59,7 @@ const COLUMNS: Column<TurnRecord>[] = [
       </span>
     ),
   },
-  { id: 'cause', head: 'Caused by', width: '8rem', from: 'sm', cell: ({ cause }) => CAUSES[cause] ?? cause },
+  { id: 'cause', head: 'Started by', width: '8rem', from: 'sm', cell: ({ cause }) => CAUSES[cause] ?? cause },
   {
     id: 'conversation',
     head: 'Conversation',
@@ -92,15 +94,10 @@ const COLUMNS: Column<TurnRecord>[] = [
   {
     id: 'cost',
     head: 'Cost',
-    width: '5rem',
+    width: '7rem',
     from: 'md',
     align: 'end',
-    cell: ({ costMicro }) =>
-      costOf(costMicro) ?? (
-        <span className="text-faint" data-tip="The agent does not report its cost.">
-          –<span className="sr-only"> not reported</span>
-        </span>
-      ),
+    cell: ({ costMicro }) => <Cost micro={costMicro} />,
   },
 ]
 
@@ -118,6 +115,17 @@ function Tokens({ input, output }: { input: string | null; output: string | null
   return <span className="tabular-nums">{(Number(input ?? 0) + Number(output ?? 0)).toLocaleString()}</span>
 }
 
+function Cost({ micro }: { micro: string | null }) {
+  const { currency } = useOrg()
+  const cost = costOf(micro, currency)
+  if (cost) return <span className="tabular-nums">{cost}</span>
+  return (
+    <span className="text-faint" data-tip="The agent does not report its cost.">
+      –<span className="sr-only"> not reported</span>
+    </span>
+  )
+}
+
 export function Turns({ agentId }: { agentId: number }) {
   const { id: orgId } = useOrg()
   const search = useSearch({ from: '/inside/o/$org/agents/$id' })
@@ -125,6 +133,7 @@ export function Turns({ agentId }: { agentId: number }) {
   const set = (change: Partial<typeof search>) =>
     void navigate({ search: (before) => ({ ...before, ...change }), replace: true })
   const page = search.page ?? 1
+  const { timeZone } = useZone()
   const { data, error, loading, refetch } = useLive({
     query: TurnsQuery,
     variables: { orgId, agentId, page, limit: SIZE, state: search.state ?? null },
@@ -156,7 +165,7 @@ export function Turns({ agentId }: { agentId: number }) {
               label="Turns"
               items={[...turns.data]}
               idOf={idOf}
-              nameOf={nameOf}
+              nameOf={(turn) => `${turnName(turn, timeZone)}, ${stateOf('turn', turn.state).word}`}
               columns={search.turn ? BESIDE : COLUMNS}
               openId={search.turn}
               onOpen={({ id }) => set({ turn: id })}
@@ -197,4 +206,3 @@ export function Turns({ agentId }: { agentId: number }) {
 }
 
 const idOf = ({ id }: TurnRecord) => id
-const nameOf = ({ id, state }: TurnRecord) => `Turn ${id}, ${stateOf('turn', state).word}`

@@ -1,6 +1,20 @@
 // Texts about agents' states and permissions. No React here.
 
+import { dated } from '../../ui/time-format'
+
 export { stateInWords } from '../../app/agent-state'
+
+/** The exit of a launch, and what its detail says beyond the reason: the cause, or the program's last output. */
+export function detailOf(detail: string | null): { exit: string | null; more: string | null } {
+  const text = detail?.trim() ?? ''
+  // The service's own first line, which `stateInWords` says better: "its program ended by itself (code 3)".
+  const [line = ''] = /^(?:its? |the host's )[^\n]*/.exec(text) ?? []
+  const [, kind, number] = /\((code|signal) (-?\d+)\)$/.exec(line) ?? []
+  return {
+    exit: kind ? `${kind === 'code' ? 'Exit code' : 'Signal'} ${number}` : null,
+    more: text.slice(line.length).trim() || null,
+  }
+}
 
 export type Step = 'start' | 'stop' | 'pause' | 'resume' | 'restart'
 
@@ -32,6 +46,10 @@ export const AFTER: Record<Step, string> = {
   restart: 'STOPPING',
 }
 
+/** Turns have no names, and their numbers count those of all agents. */
+export const turnName = ({ createdAt }: { createdAt: string }, timeZone: string | undefined): string =>
+  `Turn of ${dated(Date.parse(createdAt), timeZone)}`
+
 export const CAUSES: Record<string, string> = {
   AGENT: 'Another agent',
   API: 'A program',
@@ -41,23 +59,11 @@ export const CAUSES: Record<string, string> = {
   SYSTEM: 'Muster',
 }
 
-/** Millionths of the currency as a readable number: `0.0123`. Null if unknown. */
-export function costOf(micro: string | null | undefined): string | null {
-  if (micro === null || micro === undefined) return null
-  const value = Number(micro) / 1_000_000
-  if (!Number.isFinite(value)) return null
-  return value.toLocaleString(undefined, {
-    minimumFractionDigits: 2,
-    maximumFractionDigits: value < 1 ? 4 : 2,
-  })
-}
-
 /** The defaults for agents without their own thresholds (docs/approvals.md). */
 export const DEFAULTS = { ask: 40, block: 90 }
 
 /** A risk threshold in words. */
 export function riskInWords(threshold: number | null, kind: 'ask' | 'block'): string {
-  const does = kind === 'ask' ? 'asks' : 'is blocked'
   if (threshold === null) return `Nothing set: the default of ${DEFAULTS[kind]} applies.`
   if (Number.isNaN(threshold)) return ''
   if (threshold === 0) return kind === 'ask' ? 'Asks before every action.' : 'Every action is blocked.'
@@ -65,5 +71,7 @@ export function riskInWords(threshold: number | null, kind: 'ask' | 'block'): st
     return kind === 'ask' ? 'Asks only at the highest risk.' : 'Only the highest risk is blocked.'
   const level =
     threshold <= 20 ? 'small' : threshold <= 50 ? 'medium' : threshold <= 80 ? 'high' : 'very high'
-  return `From a ${level} risk on it ${does}.`
+  return kind === 'ask'
+    ? `Asks if the risk is ${level} or higher.`
+    : `Blocks actions if the risk is ${level} or higher.`
 }

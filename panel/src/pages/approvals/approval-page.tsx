@@ -59,12 +59,12 @@ export function ApprovalPage() {
       {approval ? (
         <>
           <div className="min-h-0 grow overflow-y-auto">
-            <div className="mx-auto max-w-3xl">
+            <div className="max-w-3xl sm:px-2">
               <WholeApproval approval={approval} seq={seq} />
             </div>
           </div>
           <footer className="shrink-0 border-t border-line bg-canvas">
-            <div className="mx-auto max-w-3xl p-3 sm:px-5">
+            <div className="max-w-3xl px-4 py-3 sm:px-6">
               <Decide approval={approval} handle={handle} withKeys />
             </div>
           </footer>
@@ -72,7 +72,7 @@ export function ApprovalPage() {
       ) : error ? (
         <ProblemView error={error} retry={refetch} />
       ) : (
-        <div className="mx-auto w-full max-w-3xl space-y-3 p-5">
+        <div className="w-full max-w-3xl space-y-3 p-4 sm:px-6">
           <Skeleton className="w-2/3" />
           <Skeleton className="h-40" />
         </div>

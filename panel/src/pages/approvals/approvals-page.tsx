@@ -1,35 +1,43 @@
 // The inbox: everything that waits for a person, across all agents, riskiest first. Decided without leaving the list.
 import { getRouteApi } from '@tanstack/react-router'
 import { ShieldCheck } from 'lucide-react'
-import { memo, useCallback, useRef, useState } from 'react'
-import { useLive } from '../../api/use-live'
-import { Decide, type DecideHandle } from '../../app/approvals/decide'
-import { ApprovalQuery, type ApprovalRecord } from '../../app/approvals/fields'
+import { useCallback, useRef, useState } from 'react'
+import type { DecideHandle } from '../../app/approvals/decide'
+import type { ApprovalRecord } from '../../app/approvals/fields'
+import { levelOf, raiserOf } from '../../app/approvals/level'
+import { NothingMatches, narrowing } from '../../app/filters'
+import { lazyPart } from '../../app/lazy-page'
 import { useOrg } from '../../app/organization'
 import { useViewer } from '../../app/viewer'
+import { ActionButton } from '../../ui/actions'
 import { Button } from '../../ui/button'
 import { Empty } from '../../ui/empty'
 import { List, type ListHandle } from '../../ui/list'
 import { PageHeader } from '../../ui/page'
-import { Peek } from '../../ui/peek'
 import { ProblemView } from '../../ui/problem'
-import { ListSkeleton, Skeleton } from '../../ui/skeleton'
+import { ListSkeleton } from '../../ui/skeleton'
 import { InboxFilters, useInboxSearch } from './filters'
+import { type Tab, tabOf } from './groups'
 import { ApprovalRow } from './row'
+import type { ApprovalsSearch } from './search'
+import { InboxTabs } from './tabs'
 import { useArrivals } from './use-arrivals'
 import { useDeferredOpen } from './use-deferred-open'
 import { idOf, useInbox } from './use-inbox'
 import { isOpen, useKeys } from './use-keys'
-import { WholeApproval } from './whole'
+
+const ApprovalPeek = lazyPart(() => import('./approval-peek'), 'ApprovalPeek')
+void ApprovalPeek.preload()
+const DecideSeveral = lazyPart(() => import('./several'), 'DecideSeveral')
 
 const route = getRouteApi('/inside/o/$org/approvals')
-const nameOf = ({ title, agent, severity }: ApprovalRecord) =>
-  `${title}, ${agent?.name ?? 'Muster'}, ${severity.toLowerCase()}`
+const nameOf = (approval: ApprovalRecord) =>
+  `${approval.title}, ${raiserOf(approval.agent).name}, ${levelOf(approval).toLowerCase()}`
 
 export function ApprovalsPage() {
   const org = useOrg()
   const { user } = useViewer()
-  const [search, set] = useInboxSearch()
+  const [search] = useInboxSearch()
   const navigate = route.useNavigate()
   const inbox = useInbox(search, user.id)
   const [activeId, setActiveId] = useState<number | null>(null)
@@ -37,6 +45,7 @@ export function ApprovalsPage() {
   const handle = useRef<DecideHandle>(null)
   const list = useRef<ListHandle>(null)
   const title = useRef<HTMLHeadingElement>(null)
+  const [deciding, decideSeveral] = useState<ApprovalRecord[] | null>(null)
   const { peek } = search
 
   const go = (id: number | undefined, replace = true) =>
@@ -75,17 +84,35 @@ export function ApprovalsPage() {
       <PageHeader
         title="Approvals"
         titleRef={title}
-        about={about(inbox.total, search.status)}
+        about={search.q ? `${inbox.items.length.toLocaleString()} found` : about(inbox.total, search)}
         actions={
-          inbox.decided > 0 && (
-            <Button size="sm" onClick={inbox.clear}>
-              Clear {inbox.decided} decided
-            </Button>
-          )
+          <>
+            {inbox.decided > 0 && (
+              <Button size="sm" onClick={inbox.clear}>
+                Clear {inbox.decided} decided
+              </Button>
+            )}
+            {inbox.quick.length > 1 && (
+              <ActionButton
+                size="sm"
+                action={{
+                  id: 'approvals.several',
+                  label: 'Decide several at once…',
+                  group: 'Approvals',
+                  also: 'bulk all approve resolve',
+                  refused: null,
+                  run: () => decideSeveral(inbox.quick),
+                }}
+              >
+                Decide several…
+              </ActionButton>
+            )}
+          </>
         }
       >
-        <InboxFilters />
+        <InboxTabs />
       </PageHeader>
+      <InboxFilters />
       <div className="flex min-h-0 grow overflow-x-clip">
         {inbox.error && inbox.items.length === 0 ? (
           <ProblemView error={inbox.error} retry={inbox.refetch} />
@@ -100,7 +127,9 @@ export function ApprovalsPage() {
             idOf={idOf}
             nameOf={nameOf}
             rowHeight={66}
-            row={(approval) => <ApprovalRow approval={approval} />}
+            row={(approval) => (
+              <ApprovalRow approval={approval} equal={inbox.equal.get(approval.id)?.length} />
+            )}
             linkOf={({ id }) => ({ to: '/o/$org/approvals/$id', params: { org: org.id, id } }) as never}
             onOpen={({ id }) => show(id, peek !== undefined)}
             openId={ahead.id ?? peek ?? activeId}
@@ -111,10 +140,10 @@ export function ApprovalsPage() {
             onMark={({ id }) => peek === undefined && setActiveId(id)}
             onShown={setShown}
             handle={list}
-            question={inbox.question}
+            question={`${inbox.question} ${search.q ?? ''}`}
             hasMore={inbox.hasMore}
             onEnd={inbox.loadMore}
-            empty={<Nothing search={search} clear={set} />}
+            empty={<Nothing />}
           />
         )}
         {peek !== undefined && (
@@ -128,71 +157,34 @@ export function ApprovalsPage() {
           />
         )}
       </div>
+      {deciding && <DecideSeveral approvals={deciding} onClose={() => decideSeveral(null)} />}
       {arrivals}
     </>
   )
 }
 
-function about(total: number | undefined, status: string[] | undefined): string {
+const WAITING: Record<Tab, [one: string, several: string]> = {
+  decisions: ['1 waits for a decision', 'wait for a decision'],
+  alerts: ['1 alert is open', 'alerts are open'],
+  all: ['1 decision or alert waits', 'decisions and alerts wait'],
+}
+
+function about(total: number | undefined, search: ApprovalsSearch): string {
   if (total === undefined) return 'What agents ask people'
-  const waiting = !status || status.includes('PENDING')
-  if (!waiting) return `${total} ended`
-  return total === 1 ? '1 waits for a decision' : `${total} wait for a decision`
+  const { status } = search
+  if (status && !status.includes('PENDING')) return `${total.toLocaleString()} ended`
+  const [one, several] = WAITING[tabOf(search)]
+  return total === 1 ? one : `${total.toLocaleString()} ${several}`
 }
 
-interface PeekProps {
-  id: number
-  known: ApprovalRecord | undefined
-  onClose: () => void
-  onDecided: () => void
-  handle: React.RefObject<DecideHandle | null>
-}
-
-/** An approval beside the list, even if not in the list. Memoised, so that moving in the list does not re-render it. */
-const ApprovalPeek = memo(function ApprovalPeek({ id, known, onClose, onDecided, handle }: PeekProps) {
-  const org = useOrg()
-  const { data, error, refetch } = useLive({
-    query: ApprovalQuery,
-    variables: { orgId: org.id, id },
-    on: (change) => change.kind === 'APPROVAL' && change.id === id,
-  })
-  const read = data?.approval
-  const approval = read?.id === id ? read : known
-  return (
-    <Peek
-      title={approval?.title ?? 'Approval'}
-      onClose={onClose}
-      link={{ to: '/o/$org/approvals/$id', params: { org: org.id, id } } as never}
-      footer={approval && <Decide approval={approval} onDecided={onDecided} handle={handle} withKeys />}
-    >
-      {approval ? (
-        <WholeApproval key={approval.id} approval={approval} />
-      ) : error ? (
-        <ProblemView error={error} retry={refetch} />
-      ) : (
-        <div className="space-y-3 p-5">
-          <Skeleton className="w-2/3" />
-          <Skeleton className="h-32" />
-        </div>
-      )}
-    </Peek>
-  )
-})
-
-function Nothing({ search, clear }: { search: object; clear: (change: Record<string, undefined>) => void }) {
-  const filters = Object.entries(search).filter(([name, value]) => name !== 'peek' && value !== undefined)
-  if (filters.length > 0) {
+function Nothing() {
+  const [{ peek: _, tab, ...filters }, set] = useInboxSearch()
+  if (narrowing(filters).length > 0)
+    return <NothingMatches icon={ShieldCheck} filters={filters} onChange={set} />
+  if (tab === 'alerts') {
     return (
-      <Empty
-        icon={ShieldCheck}
-        title="Nothing matches"
-        action={
-          <Button onClick={() => clear(Object.fromEntries(filters.map(([name]) => [name, undefined])))}>
-            Clear the filters
-          </Button>
-        }
-      >
-        Change or clear the filters.
+      <Empty icon={ShieldCheck} title="No alerts">
+        Failed channels, overloaded servers, missing sign-ins and unknown senders appear here.
       </Empty>
     )
   }

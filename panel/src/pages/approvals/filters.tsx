@@ -1,15 +1,12 @@
 // Filters for the inbox, all stored in the address.
 import { getRouteApi } from '@tanstack/react-router'
 import { KINDS } from '../../app/approvals/words'
-import { AgentFilter, Chip, FilterMenu } from '../../app/filters'
-import { SavedViews } from '../../app/saved-views'
-import { Button } from '../../ui/button'
+import { AgentFilter, Chip, FilterBar, FilterMenu } from '../../app/filters'
 import type { ApprovalsSearch } from './search'
 
 const route = getRouteApi('/inside/o/$org/approvals')
 
-const STATUSES = [
-  { value: 'PENDING', label: 'Waiting' },
+const ENDED = [
   { value: 'RESOLVED', label: 'Decided' },
   { value: 'DISMISSED', label: 'Dismissed' },
   { value: 'EXPIRED', label: 'Expired' },
@@ -42,11 +39,9 @@ export function useInboxSearch(): [ApprovalsSearch, (change: Partial<ApprovalsSe
 export function InboxFilters() {
   const [search, set] = useInboxSearch()
   const decided = search.status !== undefined && !search.status.includes('PENDING')
-  const { peek: _, ...filters } = search
-  const any = Object.values(filters).some((value) => value !== undefined)
+  const { peek: _, tab: __, ...filters } = search
   return (
-    <div className="flex items-center gap-2 overflow-x-auto pb-2 max-sm:-mx-4 max-sm:px-4 sm:flex-wrap sm:overflow-visible">
-      <SavedViews page="approvals" />
+    <FilterBar apart filters={filters} onChange={set} search="Search approvals" views="approvals">
       <Chip
         on={search.mine ?? false}
         onToggle={() => set({ mine: search.mine ? undefined : true, assignee: undefined })}
@@ -83,7 +78,7 @@ export function InboxFilters() {
       {decided && (
         <FilterMenu
           label="Ended"
-          options={STATUSES.slice(1)}
+          options={ENDED}
           value={search.status?.length === 3 ? undefined : search.status}
           onValue={(status) => set({ status: status ?? ['RESOLVED', 'DISMISSED', 'EXPIRED'] })}
         />
@@ -100,27 +95,6 @@ export function InboxFilters() {
           One conversation ×
         </Chip>
       )}
-      {any && (
-        <Button
-          size="sm"
-          look="quiet"
-          onClick={() =>
-            set({
-              status: undefined,
-              kind: undefined,
-              severity: undefined,
-              agent: undefined,
-              conversation: undefined,
-              assignee: undefined,
-              mine: undefined,
-              snoozed: undefined,
-              sort: undefined,
-            })
-          }
-        >
-          Clear
-        </Button>
-      )}
-    </div>
+    </FilterBar>
   )
 }

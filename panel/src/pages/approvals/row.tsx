@@ -3,8 +3,9 @@ import { Clock } from 'lucide-react'
 import { memo } from 'react'
 import { useSending } from '../../app/approvals/decisions'
 import type { ApprovalRecord } from '../../app/approvals/fields'
+import { levelOf, raiserOf } from '../../app/approvals/level'
 import { SendingDecision } from '../../app/approvals/outcome'
-import { inputLine, KINDS, outcomeWords } from '../../app/approvals/words'
+import { inputLine, outcomeWords } from '../../app/approvals/words'
 import { useViewer } from '../../app/viewer'
 import { Avatar } from '../../ui/avatar'
 import { cx } from '../../ui/cx'
@@ -21,10 +22,18 @@ const EDGE = {
 }
 
 /** Memoised by its approval, because each key press renders the whole list. */
-export const ApprovalRow = memo(function ApprovalRow({ approval }: { approval: ApprovalRecord }) {
+export const ApprovalRow = memo(function ApprovalRow({
+  approval,
+  equal = 1,
+}: {
+  approval: ApprovalRecord
+  /** The number of equal alerts that this row stands for. */
+  equal?: number
+}) {
   const sending = useSending(approval.id)
   const isOpen = approval.status === 'PENDING'
   const line = inputLine(approval)
+  const raiser = raiserOf(approval.agent)
   const state = useFade<HTMLDivElement>()
   return (
     <div
@@ -32,15 +41,21 @@ export const ApprovalRow = memo(function ApprovalRow({ approval }: { approval: A
       tabIndex={-1}
       className={cx(
         'flex min-h-16 items-center gap-3 border-l-3 py-2 pr-4 pl-3 sm:pr-6 sm:pl-5',
-        isOpen ? EDGE[approval.severity] : 'border-l-transparent',
+        isOpen ? EDGE[levelOf(approval)] : 'border-l-transparent',
       )}
     >
-      <Avatar name={approval.agent?.name ?? 'Muster'} url={approval.agent?.avatarUrl} square />
+      <Avatar {...raiser} square />
       <div className={cx('min-w-0 grow', !isOpen && 'opacity-75')}>
         <div className="flex min-w-0 items-center gap-2">
           <span className="min-w-0 truncate font-medium">
             <Visible text={approval.title} />
           </span>
+          {equal > 1 && (
+            <span className="shrink-0 text-sm text-muted tabular-nums">
+              <span aria-hidden>×{equal}</span>
+              <span className="sr-only">{equal} equal alerts</span>
+            </span>
+          )}
           {isOpen && approval.risk !== null && (
             <span className="hidden shrink-0 text-xs tabular-nums text-muted sm:inline">
               risk {approval.risk}
@@ -51,9 +66,7 @@ export const ApprovalRow = memo(function ApprovalRow({ approval }: { approval: A
           <SendingDecision id={approval.id} sending={sending} withKeys />
         ) : isOpen ? (
           <div className="flex min-w-0 items-center gap-1.5 text-sm text-muted">
-            <span className="max-w-2/3 shrink-0 truncate">
-              {approval.agent?.name ?? KINDS[approval.kind].name}
-            </span>
+            <span className="max-w-2/3 shrink-0 truncate">{raiser.name}</span>
             {line && line !== approval.title && (
               <>
                 <span aria-hidden>·</span>
@@ -70,7 +83,7 @@ export const ApprovalRow = memo(function ApprovalRow({ approval }: { approval: A
       <div ref={state} className="flex shrink-0 flex-col items-end gap-1 rounded-control text-xs text-muted">
         {isOpen ? (
           <>
-            <Status of="severity" value={approval.severity} />
+            <Status of="severity" value={levelOf(approval)} />
             <span className="flex items-center gap-1">
               {approval.assigneeName && (
                 <span className="hidden max-w-32 truncate sm:inline">{approval.assigneeName} ·</span>

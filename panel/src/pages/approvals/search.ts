@@ -1,7 +1,9 @@
 // Search parameters of the approvals' pages.
-import { flag, id, one, searchOf, some } from '../../app/search'
+import { flag, id, one, searchOf, some, text } from '../../app/search'
 
 export const approvalsSearch = searchOf({
+  tab: one('decisions', 'alerts', 'all'),
+  q: text,
   status: some('PENDING', 'RESOLVED', 'DISMISSED', 'EXPIRED'),
   kind: some(
     'ACTION',

@@ -1,5 +1,5 @@
 // The approvals of the inbox, live. Those just decided stay in place until the list is cleared.
-import { useCallback, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { readFresh } from '../../api/requests'
@@ -7,6 +7,7 @@ import { useFeed } from '../../api/use-feed'
 import { ApprovalFields, ApprovalQuery, type ApprovalRecord } from '../../app/approvals/fields'
 import { useOrg } from '../../app/organization'
 import { hasLeft, withGone } from './gone'
+import { groupAlerts, KINDS_OF, matches, quickOnes, tabOf } from './groups'
 import type { ApprovalsSearch } from './search'
 
 const Inbox = graphql(
@@ -63,7 +64,7 @@ function filtersOf(search: ApprovalsSearch, orgId: number, userId: number) {
   return {
     orgId,
     status,
-    kinds: search.kind ?? null,
+    kinds: search.kind ?? KINDS_OF[tabOf(search)],
     severityAtLeast: search.severity ?? null,
     agentId: search.agent ?? null,
     conversationId: search.conversation ?? null,
@@ -123,7 +124,17 @@ export function useInbox(search: ApprovalsSearch, userId: number) {
     dropped.current.clear()
     setGone({ key, items: new Map() })
   }, [key])
-  return { ...feed, items, decided: kept.size, clear }
+  const { q } = search
+  const found = useMemo(() => {
+    const all = q ? items.filter((item) => matches(item, q)) : items
+    return { ...groupAlerts(all), quick: quickOnes(all) }
+  }, [items, q])
+  // The service does not search approvals: all of them are read.
+  const { hasMore, loadMore } = feed
+  useEffect(() => {
+    if (q && hasMore && items.length > 0) loadMore()
+  }, [q, hasMore, items.length, loadMore])
+  return { ...feed, ...found, decided: kept.size, clear }
 }
 
 type Gone = { key: string; items: Map<number, ApprovalRecord> }

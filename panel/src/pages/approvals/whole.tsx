@@ -8,7 +8,7 @@ export function WholeApproval({ approval, seq }: { approval: ApprovalRecord; seq
   const at = seq ?? approval.messageSeq
   const isOpen = approval.status === 'PENDING'
   return (
-    <div className="space-y-5 p-4 sm:px-5">
+    <div className="space-y-5 p-4">
       <ApprovalHead approval={approval} />
       <ApprovalSubject approval={approval} />
       <ApprovalFacts approval={approval} />

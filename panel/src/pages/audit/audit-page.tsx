@@ -1,13 +1,13 @@
 // The audit log: who did what, and what was refused. Every part of an entry filters by its value.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Download, ScrollText } from 'lucide-react'
-import { useRef } from 'react'
+import { useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { authorOf } from '../../app/author'
+import { lazyPart } from '../../app/lazy-page'
 import { useOrg } from '../../app/organization'
-import { useActions } from '../../keys/use-actions'
-import { buttonClass } from '../../ui/button'
+import { ActionButton } from '../../ui/actions'
 import { Empty } from '../../ui/empty'
 import { PageHeader } from '../../ui/page'
 import { Pager } from '../../ui/pager'
@@ -22,6 +22,8 @@ import { AuditFilters, variablesOf } from './filters'
 import { Outcome } from './outcome'
 import { Seal } from './seal'
 import { spaced } from './words'
+
+const ExportDialog = lazyPart(() => import('./export-dialog'), 'ExportDialog')
 
 const PAGE = 100
 
@@ -48,7 +50,7 @@ const AuditQuery = graphql(`
 export type Entry = NonNullable<ResultOf<typeof AuditQuery>['auditLog']>['data'][number]
 
 const COLUMNS: Column<Entry>[] = [
-  { id: 'at', head: 'When', width: '7.5rem', from: 'sm', cell: ({ at }) => <Time at={at} /> },
+  { id: 'at', head: 'When', width: '12.5rem', from: 'sm', cell: ({ at }) => <Time at={at} as="dated" /> },
   { id: 'actor', head: 'Who', width: '1.2fr', from: 'sm', cell: (entry) => <Actor entry={entry} /> },
   { id: 'operation', head: 'What', width: '1.4fr', cell: (entry) => <What entry={entry} /> },
   { id: 'target', head: 'On what', width: '1.4fr', from: 'md', cell: (entry) => <Target entry={entry} /> },
@@ -69,17 +71,10 @@ export function AuditPage() {
     // Later pages show history and do not update.
     on: page === 1 ? ['AUDIT_ENTRY'] : [],
   })
-  const file = useRef<HTMLAnchorElement>(null)
-  useActions([
-    org.can('audit.view') && {
-      id: 'audit.export',
-      label: 'Export the audit log',
-      group: 'Audit log',
-      also: 'download',
-      run: () => file.current?.click(),
-    },
-  ])
+  const [exporting, setExporting] = useState(false)
   const log = data?.auditLog
+  const found = log?.data.find(({ actorId }) => actorId === search.actor)
+  const actor = found && authorOf(found.actorKind, found.actorName)
   const open = log?.data.find(({ id }) => id === search.entry)
   return (
     <>
@@ -88,20 +83,23 @@ export function AuditPage() {
         beside={<Seal />}
         actions={
           org.can('audit.view') && (
-            <a
-              ref={file}
-              href={exportPath(org.id, search)}
-              download={`audit-${org.id}.jsonl`}
-              className={buttonClass()}
-              data-tip="All entries of this period, one JSON object per line"
+            <ActionButton
+              icon={Download}
+              action={{
+                id: 'audit.export',
+                label: 'Export the audit log…',
+                group: 'Audit log',
+                also: 'download',
+                refused: null,
+                run: () => setExporting(true),
+              }}
             >
-              <Download size={15} aria-hidden />
-              Export
-            </a>
+              Export…
+            </ActionButton>
           )
         }
       >
-        {org.can('audit.view') && <AuditFilters search={search} onChange={set} />}
+        {org.can('audit.view') && <AuditFilters search={search} actor={actor} onChange={set} />}
       </PageHeader>
       {error && !log ? (
         <ProblemView error={error} retry={refetch} />
@@ -154,6 +152,7 @@ export function AuditPage() {
           }
         />
       )}
+      {exporting && <ExportDialog from={search.from} to={search.to} onClose={() => setExporting(false)} />}
     </>
   )
 }
@@ -172,10 +171,10 @@ function What({ entry }: { entry: Entry }) {
           <Target entry={entry} />
         </span>
       )}
-      <span className="flex gap-1.5 text-sm text-muted @lg:hidden">
+      <span className="flex flex-wrap gap-x-1.5 text-sm text-muted @lg:hidden">
         <Actor entry={entry} />
         <span aria-hidden>·</span>
-        <Time at={entry.at} as="short" />
+        <Time at={entry.at} as="dated" />
       </span>
     </span>
   )
@@ -198,12 +197,4 @@ function Target({ entry: { targetKind, targetName, targetId } }: { entry: Entry 
       {targetName ? <Visible text={targetName} /> : targetId}
     </span>
   )
-}
-
-function exportPath(orgId: number, { from, to }: { from?: string; to?: string }): string {
-  const parameters = new URLSearchParams()
-  if (from) parameters.set('from', from)
-  if (to) parameters.set('to', to)
-  const written = parameters.toString()
-  return `/export/audit/${orgId}${written && `?${written}`}`
 }

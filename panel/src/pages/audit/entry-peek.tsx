@@ -1,7 +1,7 @@
 // One audit entry: its changes, field by field, and why it was allowed.
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import type { Json } from '../../api/graphql'
+import { authorOf } from '../../app/author'
 import { useOrg } from '../../app/organization'
 import { useActions } from '../../keys/use-actions'
 import { Copy } from '../../ui/copy'
@@ -62,10 +62,10 @@ export function EntryPeek({
             <Outcome entry={entry} />
           </Fact>
           <Fact name="When">
-            <Time at={entry.at} as="stamp" />
+            <Time at={entry.at} as="dated" />
             {entry.lastAt && (
               <>
-                , the last of {entry.count} at <Time at={entry.lastAt} as="stamp" />
+                , the last of {entry.count} at <Time at={entry.lastAt} as="dated" />
               </>
             )}
           </Fact>
@@ -73,10 +73,10 @@ export function EntryPeek({
             {entry.actorId
               ? narrow(
                   { actor: entry.actorId },
-                  <Visible text={entry.actorName ?? String(entry.actorId)} />,
+                  <Visible text={authorOf(entry.actorKind, entry.actorName)} />,
                   'Everything they did',
                 )
-              : (entry.actorName ?? words(entry.actorKind))}
+              : authorOf(entry.actorKind, entry.actorName)}
             {entry.credentialKind && (
               <span className="text-muted">
                 {' '}
@@ -121,7 +121,7 @@ export function EntryPeek({
           )}
           <Fact name="Place in the chain">{entry.chainSeq}</Fact>
         </Facts>
-        <Changes fields={entry.fields} />
+        <Changes entry={entry} />
       </div>
     </Peek>
   )
@@ -139,7 +139,7 @@ function Target({ entry: { targetKind, targetName, targetId } }: { entry: Entry 
   )
 }
 
-function Changes({ fields }: { fields: Entry['fields'] }) {
+function Changes({ entry: { fields, targetKind } }: { entry: Entry }) {
   if (fields.length === 0) return null
   return (
     <section aria-label="What changed">
@@ -153,8 +153,22 @@ function Changes({ fields }: { fields: Entry['fields'] }) {
                 <span>Changed. Its value is secret and was not kept.</span>
               ) : (
                 <>
-                  {before !== null && <Value sign="−" tone="text-danger-text" word="Before" value={before} />}
-                  {after !== null && <Value sign="+" tone="text-ok-text" word="After" value={after} />}
+                  {before !== null && (
+                    <Value
+                      sign="−"
+                      tone="text-danger-text"
+                      word="Before"
+                      text={valueText(before, field, targetKind)}
+                    />
+                  )}
+                  {after !== null && (
+                    <Value
+                      sign="+"
+                      tone="text-ok-text"
+                      word="After"
+                      text={valueText(after, field, targetKind)}
+                    />
+                  )}
                 </>
               )}
             </dd>
@@ -165,8 +179,7 @@ function Changes({ fields }: { fields: Entry['fields'] }) {
   )
 }
 
-function Value({ sign, tone, word, value }: { sign: string; tone: string; word: string; value: Json }) {
-  const text = valueText(value)
+function Value({ sign, tone, word, text }: { sign: string; tone: string; word: string; text: string }) {
   return (
     <div className="flex gap-2">
       <span className={`font-mono ${tone}`} aria-hidden>

@@ -1,9 +1,8 @@
 // Filters for the audit log, all stored in the address.
 import { X } from 'lucide-react'
-import { useSpan } from '../../app/filters'
-import { SavedViews } from '../../app/saved-views'
-import { Select } from '../../ui/inputs'
-import { SearchInput } from '../../ui/search-input'
+import { authorOf } from '../../app/author'
+import { FilterBar, FilterMenu, SpanFilter } from '../../app/filters'
+import { pillClass } from '../../ui/button'
 import { spaced } from './words'
 
 export interface AuditSearch {
@@ -40,44 +39,49 @@ export function variablesOf(search: AuditSearch) {
 export type Change = (change: Partial<AuditSearch>) => void
 
 const OUTCOMES = [
-  { value: 'ANY', label: 'Any outcome' },
   { value: 'ALLOWED', label: 'Done' },
   { value: 'REFUSED', label: 'Refused' },
   { value: 'FAILED', label: 'Failed' },
 ] as const
 const ACTORS = [
-  { value: 'ANY', label: 'Anyone' },
   { value: 'USER', label: 'People' },
   { value: 'SERVICE_TOKEN', label: 'Service tokens' },
-  { value: 'SYSTEM', label: 'The service' },
-  { value: 'ANONYMOUS', label: 'Not signed in' },
+  { value: 'SYSTEM', label: authorOf('SYSTEM', null) },
+  { value: 'ANONYMOUS', label: authorOf('ANONYMOUS', null) },
 ] as const
-export function AuditFilters({ search, onChange }: { search: AuditSearch; onChange: Change }) {
-  const chips = chipsOf(search)
+
+interface Props {
+  search: AuditSearch
+  /** The name of the actor in the filter. */
+  actor: string | undefined
+  onChange: Change
+}
+
+export function AuditFilters({ search, actor, onChange }: Props) {
+  const chips = chipsOf(search, actor)
+  const { page: _, entry: __, ...filters } = search
   return (
-    <div className="flex flex-wrap items-center gap-2 pb-2.5">
-      <SearchInput label="Search the audit log" value={search.q} onValue={(q) => onChange({ q })} />
-      <Select
-        aria-label="Outcome"
-        className="w-auto"
-        value={search.outcome ?? 'ANY'}
+    <FilterBar filters={filters} onChange={onChange} search="Search the audit log" views="audit">
+      <FilterMenu
+        label="Outcome"
+        single
         options={OUTCOMES}
-        onValue={(outcome) => onChange({ outcome: outcome === 'ANY' ? undefined : outcome })}
+        value={search.outcome ? [search.outcome as never] : undefined}
+        onValue={(outcome) => onChange({ outcome: outcome?.[0] })}
       />
-      <Select
-        aria-label="Who"
-        className="w-auto"
-        value={search.actorKind ?? 'ANY'}
+      <FilterMenu
+        label="Who"
+        single
         options={ACTORS}
-        onValue={(kind) => onChange({ actorKind: kind === 'ANY' ? undefined : kind })}
+        value={search.actorKind && [search.actorKind]}
+        onValue={(kind) => onChange({ actorKind: kind?.[0] })}
       />
-      <Span search={search} onChange={onChange} />
-      <SavedViews page="audit" tall />
+      <SpanFilter span={search} onSpan={onChange} />
       {chips.map(({ label, gone }) => (
         <button
           key={label}
           type="button"
-          className="inline-flex h-7 items-center gap-1 rounded-full bg-accent-soft px-2.5 text-sm text-accent-text coarse:h-10"
+          className={pillClass(true)}
           aria-label={`Remove the filter: ${label}`}
           onClick={() => onChange(gone)}
         >
@@ -85,24 +89,22 @@ export function AuditFilters({ search, onChange }: { search: AuditSearch; onChan
           <X size={13} aria-hidden />
         </button>
       ))}
-    </div>
+    </FilterBar>
   )
 }
 
-function chipsOf(search: AuditSearch): { label: string; gone: Partial<AuditSearch> }[] {
+function chipsOf(
+  search: AuditSearch,
+  name: string | undefined,
+): { label: string; gone: Partial<AuditSearch> }[] {
   const { operation, permission, actor, target, targetKind } = search
   return [
     operation && { label: spaced(operation), gone: { operation: undefined } },
     permission && { label: permission, gone: { permission: undefined } },
-    actor && { label: `Actor ${actor}`, gone: { actor: undefined } },
+    actor && { label: name ?? `Actor ${actor}`, gone: { actor: undefined } },
     (targetKind || target) && {
       label: `${spaced(targetKind ?? 'record')}${target ? ` ${target}` : 's'}`,
       gone: { target: undefined, targetKind: undefined },
     },
   ].filter((chip) => typeof chip === 'object')
-}
-
-function Span({ search: { from, to }, onChange }: { search: AuditSearch; onChange: Change }) {
-  const { value, choose, options } = useSpan({ from, to }, onChange)
-  return <Select aria-label="When" className="w-auto" value={value} options={options} onValue={choose} />
 }

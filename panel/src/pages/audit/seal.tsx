@@ -18,7 +18,7 @@ export function Seal() {
   return (
     <Badge
       icon={Link2}
-      tip="Each entry contains the hash of the one before. `muster audit verify` checks them all."
+      tip="Each entry contains the hash of the one before. “muster audit verify” checks them all."
     >
       Sealed up to {seal.chainSeq}
     </Badge>

@@ -10,6 +10,7 @@ import { ConfirmDialog } from '../../ui/confirm'
 import { Panel } from '../../ui/page'
 import { Peek } from '../../ui/peek'
 import { ProblemView } from '../../ui/problem'
+import { Sections } from '../../ui/section-form'
 import { ListSkeleton } from '../../ui/skeleton'
 import { AlertRecipients } from './alert-recipients'
 import { type Channel, ChannelQuery, DeleteChannel } from './channel'
@@ -18,7 +19,7 @@ import { LinkedChat } from './linked-chat'
 import { Refused } from './refused'
 import { General, Incoming, TransportSection } from './sections'
 import { Skipped } from './skipped'
-import { groupsOf } from './transports'
+import { groupsOf, isPlanned } from './transports'
 import { Whitelist } from './whitelist'
 
 export function ChannelPeek({ id, onClose }: { id: number; onClose: () => void }) {
@@ -29,6 +30,7 @@ export function ChannelPeek({ id, onClose }: { id: number; onClose: () => void }
     on: ({ kind, id: changed }) => kind === 'CHANNEL' && changed === id,
   })
   const channel = data?.channel
+  const receives = channel && channel.direction !== 'OUTBOUND' && !isPlanned(channel.transport)
   return (
     <Peek title={channel?.name ?? 'Channel'} onClose={onClose}>
       {error && !channel ? (
@@ -40,17 +42,15 @@ export function ChannelPeek({ id, onClose }: { id: number; onClose: () => void }
           <Head channel={channel} />
           <Refused channel={channel} />
           <Skipped channel={channel} />
-          <Whitelist channel={channel} />
+          {receives && <Whitelist channel={channel} />}
           <Gate on={channel} may="agent.edit">
-            <General channel={channel} />
-          </Gate>
-          {groupsOf(channel.transport).map((group) => (
-            <Gate key={group.title} on={channel} may="agent.edit">
-              <TransportSection channel={channel} group={group} />
-            </Gate>
-          ))}
-          <Gate on={channel} may="agent.edit">
-            <Incoming channel={channel} />
+            <Sections>
+              <General channel={channel} />
+              {groupsOf(channel.transport, channel.direction).map((group) => (
+                <TransportSection key={group.title} channel={channel} group={group} />
+              ))}
+              {receives && <Incoming channel={channel} />}
+            </Sections>
           </Gate>
           <LinkedChat channel={channel} />
           <AlertRecipients channel={channel} />
@@ -66,7 +66,10 @@ function Delete({ channel, onDeleted }: { channel: Channel; onDeleted: () => voi
   const remove = useAct(DeleteChannel)
   const [asking, ask] = useState(false)
   return (
-    <Panel title="Delete" about="Its secrets and its list of senders go with it. Its conversations stay.">
+    <Panel
+      title="Delete"
+      about="The secrets and the list of senders are deleted as well. The conversations stay."
+    >
       <ActionButton
         look="danger"
         icon={Trash2}
@@ -91,8 +94,8 @@ function Delete({ channel, onDeleted }: { channel: Channel; onDeleted: () => voi
           if (!error) onDeleted()
         }}
       >
-        Its secrets are deleted, and the agent can no longer be reached through it. Its conversations stay.
-        This can’t be undone.
+        The secrets are deleted, and the agent can no longer be reached through this channel. The
+        conversations stay. This can’t be undone.
       </ConfirmDialog>
     </Panel>
   )

@@ -11,9 +11,6 @@ export const ChannelFields = graphql(`
     skipped { vendorId subject reason skippedAt }
     webhook { outboundUrl hasOutboundSecret hasInboundSecret signatureHeader echoFilter { selfIds actorPaths } }
     email { authservId imap { host port user tls hasPass } smtp { host port user from hasPass } }
-    codeHost { installationId repos events listenScope rawPayload }
-    drive { folderId folderName }
-    calendar { calendarWhitelist { id name } reminderLeadMinutes }
     providerAccount { connected providerEmail }
   }
 `)

@@ -1,11 +1,12 @@
 // Channels: how people outside the panel reach agents. Listed by agent, each with its state.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Hash, Plus } from 'lucide-react'
+import { lazy, Suspense } from 'react'
+import { fetched } from '../../api/chunk'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useFeed } from '../../api/use-feed'
-import { useLive } from '../../api/use-live'
-import { useFindAgents } from '../../app/assigned-agents'
-import { Chip } from '../../app/filters'
+import { AgentFilter, Chip, FilterBar } from '../../app/filters'
+import { lazyPart } from '../../app/lazy-page'
 import { useOrg } from '../../app/organization'
 import { useRefused } from '../../permissions/gate'
 import { ActionButton } from '../../ui/actions'
@@ -14,17 +15,13 @@ import { Button } from '../../ui/button'
 import { Empty } from '../../ui/empty'
 import { PageHeader } from '../../ui/page'
 import { WithPeek } from '../../ui/peek'
-import { Picker } from '../../ui/picker'
 import { ProblemView } from '../../ui/problem'
-import { SearchInput } from '../../ui/search-input'
 import { ListSkeleton } from '../../ui/skeleton'
 import { type Column, Table } from '../../ui/table'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
-import { ChannelPeek } from './channel-peek'
-import { CreateChannel } from './create-channel'
 import { ChannelState } from './state'
-import { DIRECTIONS, labelOf, transportName } from './transports'
+import { DIRECTIONS, isPlanned, labelOf, transportName } from './transports'
 
 const ChannelsQuery = graphql(`
   query Channels($orgId: Id!, $after: String, $limit: Int, $agentId: Id, $search: String, $active: Boolean) {
@@ -37,11 +34,14 @@ const ChannelsQuery = graphql(`
     }
   }
 `)
-const AgentNameQuery = graphql(`
-  query ChannelsAgent($orgId: Id!, $id: Id!) { agent(orgId: $orgId, id: $id) { id name } }
-`)
 
 type Row = NonNullable<ResultOf<typeof ChannelsQuery>['channelFeed']>['data'][number]
+
+const ChannelPeek = lazyPart(() => import('./channel-peek'), 'ChannelPeek')
+void ChannelPeek.preload()
+const CreateChannel = lazy(() =>
+  fetched(async () => ({ default: (await import('./create-channel')).CreateChannel })),
+)
 
 const COLUMNS: Column<Row>[] = [
   {
@@ -82,7 +82,7 @@ const COLUMNS: Column<Row>[] = [
   },
   {
     id: 'direction',
-    head: 'Messages go',
+    head: 'Direction',
     width: '9.5rem',
     from: 'lg',
     cell: ({ direction }) => labelOf(DIRECTIONS, direction),
@@ -93,7 +93,9 @@ const COLUMNS: Column<Row>[] = [
     head: 'Last message',
     width: '7.5rem',
     from: 'md',
-    cell: ({ lastActivityAt }) => <Time at={lastActivityAt} none="–" />,
+    cell: ({ lastActivityAt, transport }) => (
+      <Time at={isPlanned(transport) ? null : lastActivityAt} none="–" />
+    ),
   },
 ]
 
@@ -103,7 +105,7 @@ export function ChannelsPage() {
   const navigate = useNavigate({ from: '/o/$org/channels' })
   const set = (change: Partial<typeof search>) =>
     void navigate({ search: (before) => ({ ...before, ...change }) })
-  const find = useFindAgents()
+  const filters = { q: search.q, agent: search.agent, inactive: search.inactive }
   const feed = useFeed({
     query: ChannelsQuery,
     variables: {
@@ -116,13 +118,6 @@ export function ChannelsPage() {
     idOf,
     on: ['CHANNEL', 'AGENT'],
   })
-  const { data: chosen } = useLive({
-    query: AgentNameQuery,
-    variables: { orgId: org.id, id: search.agent ?? 0 },
-    on: ['AGENT'],
-    pause: !search.agent,
-  })
-  const agentName = chosen?.agent?.name
   const make = {
     id: 'channels.new',
     label: 'New channel',
@@ -137,26 +132,15 @@ export function ChannelsPage() {
   return (
     <>
       <PageHeader title="Channels" about="How people outside the panel reach agents." actions={create}>
-        <div className="flex flex-wrap items-center gap-2 pb-2.5">
-          <SearchInput label="Search channels" value={search.q} onValue={(q) => set({ q })} />
-          <div className="w-full sm:w-56">
-            <Picker
-              aria-label="Only channels of this agent"
-              placeholder="All agents"
-              clearable
-              value={search.agent ? { id: search.agent, name: agentName ?? `Agent ${search.agent}` } : null}
-              search={find}
-              empty="No agent has this name."
-              onValue={(agent) => set({ agent: agent ? Number(agent.id) : undefined })}
-            />
-          </div>
+        <FilterBar filters={filters} onChange={set} search="Search channels">
+          <AgentFilter value={search.agent} onValue={(agent) => set({ agent })} />
           <Chip
             on={search.inactive ?? false}
             onToggle={() => set({ inactive: search.inactive ? undefined : true })}
           >
             Inactive
           </Chip>
-        </div>
+        </FilterBar>
       </PageHeader>
       {feed.error && feed.items.length === 0 ? (
         <ProblemView error={feed.error} retry={feed.refetch} />
@@ -209,12 +193,14 @@ export function ChannelsPage() {
         />
       )}
       {search.open === 'new' && (
-        <CreateChannel
-          onClose={() => set({ open: undefined })}
-          onCreated={(id) =>
-            set({ open: undefined, peek: id, q: undefined, agent: undefined, inactive: undefined })
-          }
-        />
+        <Suspense>
+          <CreateChannel
+            onClose={() => set({ open: undefined })}
+            onCreated={(id) =>
+              set({ open: undefined, peek: id, q: undefined, agent: undefined, inactive: undefined })
+            }
+          />
+        </Suspense>
       )}
     </>
   )

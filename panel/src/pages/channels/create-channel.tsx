@@ -11,18 +11,10 @@ import { FormDialog } from '../../ui/form-dialog'
 import { Select, TextInput } from '../../ui/inputs'
 import { type Choice, Picker } from '../../ui/picker'
 import { Notice } from '../../ui/problem'
+import { TransportChoice } from './transport-choice'
 import { TransportField } from './transport-field'
-import {
-  DIRECTIONS,
-  type Direction,
-  groupsOf,
-  isSilent,
-  SCOPES,
-  TRANSPORT_OPTIONS,
-  type Transport,
-  transportName,
-} from './transports'
-import { initialOf, inputOf } from './values'
+import { DIRECTIONS, type Direction, groupsOf, SCOPES, type Transport } from './transports'
+import { initialOf, inputOf, missing } from './values'
 
 const Create = graphql(`
   mutation CreateChannel($orgId: Id!, $input: CreateChannelInput!) {
@@ -48,7 +40,7 @@ export function CreateChannel({ onClose, onCreated }: Props) {
   const [typed, setTyped] = useState<Record<string, unknown>>({})
   const [errors, setErrors] = useState<Record<string, string>>({})
   const [problem, setProblem] = useState<string | null>(null)
-  const groups = groupsOf(transport).filter(({ notFor }) => notFor !== direction)
+  const groups = groupsOf(transport, direction)
   const fields = groups.flatMap((group) => group.fields)
   const values = Object.fromEntries(
     fields.map((field) => [field.path, typed[field.path] ?? initialOf(field)]),
@@ -58,9 +50,11 @@ export function CreateChannel({ onClose, onCreated }: Props) {
       name: refusal(name, boundsOf('CreateChannelInput.name')),
       agentId: agent ? null : 'Choose an agent.',
     }
-    for (const { path, bounds, optional } of fields) {
+    for (const field of fields) {
+      const { path, bounds, optional } = field
       const value = values[path]
-      if (bounds && !(value === null && optional)) wrong[path] = refusal(value ?? '', boundsOf(bounds))
+      wrong[path] = missing(field, value)
+      if (bounds && !(value === null && optional)) wrong[path] ??= refusal(value ?? '', boundsOf(bounds))
     }
     const said = Object.entries(wrong).filter((entry): entry is [string, string] => entry[1] !== null)
     setProblem(null)
@@ -102,27 +96,19 @@ export function CreateChannel({ onClose, onCreated }: Props) {
       <Field label="Name" error={errors.name}>
         <TextInput value={name} onValue={setName} autoComplete="off" placeholder="Support chat" />
       </Field>
-      <Field label="Transport">
-        <Select
-          value={transport}
-          onValue={(next) => {
-            setTransport(next)
-            setTyped({})
-            setErrors({})
-          }}
-          options={TRANSPORT_OPTIONS}
-        />
-      </Field>
-      {isSilent(transport) && (
-        <Notice tone="info">
-          {transportName(transport)} is not supported yet. The channel keeps its settings and stays inactive.
-        </Notice>
-      )}
+      <TransportChoice
+        value={transport}
+        onValue={(next) => {
+          setTransport(next)
+          setTyped({})
+          setErrors({})
+        }}
+      />
       <div className="grid gap-4 sm:grid-cols-2">
-        <Field label="Messages go" error={errors.direction}>
+        <Field label="Direction" error={errors.direction}>
           <Select value={direction} onValue={setDirection} options={DIRECTIONS} />
         </Field>
-        <Field label="Who it is for" error={errors.scope}>
+        <Field label="Audience" error={errors.scope}>
           <Select value={scope} onValue={setScope} options={SCOPES} />
         </Field>
       </div>

@@ -12,8 +12,9 @@ import { Notice } from '../../ui/problem'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import { type Channel, UpdateChannel } from './channel'
+import { Guide } from './guide'
 import { ChannelState, isDisconnected, reasonOf } from './state'
-import { isSilent, transportName } from './transports'
+import { isPlanned, transportName } from './transports'
 
 export function Head({ channel }: { channel: Channel }) {
   const { agent, providerAccount } = channel
@@ -24,12 +25,17 @@ export function Head({ channel }: { channel: Channel }) {
         <Fact name="State">
           <span className="flex flex-wrap items-center gap-2">
             <ChannelState {...channel} />
-            {!isSilent(channel.transport) && <Toggle channel={channel} />}
+            {!isPlanned(channel.transport) && <Toggle channel={channel} />}
           </span>
         </Fact>
         <LinkState channel={channel} />
-        <Fact name="Agent">{agent ? <AgentLink agent={agent} /> : 'It was deleted'}</Fact>
-        <Fact name="Transport">{transportName(channel.transport)}</Fact>
+        <Fact name="Agent">{agent ? <AgentLink agent={agent} /> : 'Deleted'}</Fact>
+        <Fact name="Transport">
+          {transportName(channel.transport)}
+          <span className="block text-sm">
+            <Guide transport={channel.transport} />
+          </span>
+        </Fact>
         <Bot channel={channel} />
         {channel.inboundPath && <Inlet channel={channel} path={channel.inboundPath} />}
         {providerAccount && (
@@ -37,10 +43,12 @@ export function Head({ channel }: { channel: Channel }) {
             {providerAccount.connected ? (providerAccount.providerEmail ?? 'Connected') : 'Not connected yet'}
           </Fact>
         )}
-        <Fact name="Last message">
-          <Time at={channel.lastActivityAt} none="none yet" />
-        </Fact>
-        <Fact name="Connected">
+        {!isPlanned(channel.transport) && (
+          <Fact name="Last message">
+            <Time at={channel.lastActivityAt} none="none yet" />
+          </Fact>
+        )}
+        <Fact name="Created">
           <Time at={channel.createdAt} />
         </Fact>
       </Facts>
@@ -55,11 +63,11 @@ function Problems({ channel }: { channel: Channel }) {
   return (
     <>
       {!isActive && (
-        <Notice tone={isSilent(channel.transport) ? 'info' : 'warn'}>{reasonOf(inactiveReason)}</Notice>
+        <Notice tone={isPlanned(channel.transport) ? 'info' : 'warn'}>{reasonOf(inactiveReason)}</Notice>
       )}
       {isDisconnected(channel) && (
         <Notice tone="warn">
-          <p>What people write does not come in at the moment. Muster keeps trying by itself.</p>
+          <p>No messages come in at the moment. Muster keeps trying.</p>
           {link?.cause && (
             <p className="mt-1 break-words">
               <Visible text={link.cause} />
@@ -68,7 +76,7 @@ function Problems({ channel }: { channel: Channel }) {
         </Notice>
       )}
       {isDeaf && (
-        <Notice tone="warn">Nothing comes in until it has a secret that messages are signed with.</Notice>
+        <Notice tone="warn">Nothing comes in until the channel has a secret for incoming messages.</Notice>
       )}
       {warnings.length > 0 && (
         <Notice tone="warn">
@@ -158,7 +166,7 @@ function Bot({ channel: { botUsername, inviteUrl } }: { channel: Channel }) {
             className="link"
             data-tip={inviteUrl}
           >
-            Add it to a group
+            Add the bot to a group
           </a>
         </>
       )}
@@ -177,8 +185,7 @@ function Inlet({ channel, path }: { channel: Channel; path: string }) {
       </span>
       {channel.transport === 'WEBHOOK' && (
         <p className="mt-1 text-sm text-muted">
-          By POST, and signed. What to send, and how to sign it:{' '}
-          <code className="font-mono">docs/channels/webhook.md</code> of Muster.
+          By POST, and signed: the guide explains the format and the signature.
         </p>
       )}
     </Fact>

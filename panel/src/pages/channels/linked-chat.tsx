@@ -68,7 +68,7 @@ function Linked({ channel }: { channel: Channel }) {
         used={chat !== undefined}
         onDone={() => setCode(null)}
       >
-        {chat && <p className="text-sm">It is linked.</p>}
+        {chat && <p className="text-sm">The chat is linked.</p>}
       </ShownOnce>
     </Ask>
   )

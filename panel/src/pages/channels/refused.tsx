@@ -1,4 +1,4 @@
-// Refused senders and the reasons. A permitted sender can be let in at once, which can be undone.
+// Refused senders and the reasons. A sender who is not on the list can be let in at once; this can be undone.
 import { UserPlus } from 'lucide-react'
 import { useRef, useState } from 'react'
 import { useAct } from '../../api/use-act'
@@ -20,15 +20,15 @@ const REASONS: Record<string, { why: string; todo: string }> = {
   NOT_WHITELISTED: { why: 'Not on the list', todo: '' },
   LABEL: {
     why: 'The message had none of the labels',
-    todo: 'They add one, or you change the labels below.',
+    todo: 'Ask them to add one, or change the labels below.',
   },
   UNPROVEN: {
     why: 'The mail server did not verify the sender',
-    todo: 'Their provider has to sign its mails (DKIM, DMARC).',
+    todo: 'Ask their provider to sign its mails (DKIM, DMARC).',
   },
   NOT_ADDRESSED: {
-    why: 'It was addressed to others',
-    todo: 'They mention the agent, or you list the group below.',
+    why: 'Addressed to others',
+    todo: 'Ask them to mention the agent, or add the group to the list below.',
   },
 }
 
@@ -41,7 +41,7 @@ export function Refused({ channel }: { channel: Channel }) {
   return (
     <div ref={here} tabIndex={-1}>
       {refused.length > 0 && (
-        <Panel title="Refused" about="Their messages were not kept, so they have to write again.">
+        <Panel title="Refused senders" about="Their messages were not stored. They have to write again.">
           <ul aria-label="Refused senders" className="divide-y divide-line rounded-card border border-line">
             {(isWhole ? refused : refused.slice(0, FIRST)).map((refusal) => (
               <Row key={refusal.originId} channel={channel} refusal={refusal} onDone={stay} />

@@ -51,8 +51,8 @@ export function General({ channel }: { channel: Channel }) {
       <SectionField
         form={form}
         name="destination"
-        label="Where it leads"
-        hint="The bot’s handle, or a word for the other end."
+        label="Destination"
+        hint="The bot’s handle, or a name for the other end."
         optional
       >
         <TextInput
@@ -64,7 +64,7 @@ export function General({ channel }: { channel: Channel }) {
       <SectionField
         form={form}
         name="direction"
-        label="Messages go"
+        label="Direction"
         asText={(value) => labelOf(DIRECTIONS, String(value))}
       >
         <Select
@@ -76,7 +76,7 @@ export function General({ channel }: { channel: Channel }) {
       <SectionField
         form={form}
         name="scope"
-        label="Who it is for"
+        label="Audience"
         asText={(value) => labelOf(SCOPES, String(value))}
       >
         <Select value={values.scope} options={SCOPES} onValue={(scope) => set('scope', scope)} />
@@ -146,12 +146,12 @@ export function Incoming({ channel }: { channel: Channel }) {
   })
   const { values, set } = form
   return (
-    <SectionForm title="What reaches the agent" form={form}>
+    <SectionForm title="Incoming messages" form={form}>
       <SectionField
         form={form}
         name="labelWhitelist"
         label="Labels"
-        hint="One per line. If there are any, only messages with one of them get through."
+        hint="One per line. With labels, only messages that have one of them get through."
         optional
       >
         <LinesInput value={values.labelWhitelist} onValue={(labels) => set('labelWhitelist', labels)} />
@@ -159,8 +159,8 @@ export function Incoming({ channel }: { channel: Channel }) {
       <SectionField
         form={form}
         name="mentionOff"
-        label="Answers without being mentioned in"
-        hint="Groups or rooms, one per line. Elsewhere it answers when it is mentioned."
+        label="Answer without a mention in"
+        hint="Groups or rooms, one per line. Elsewhere the agent answers only when mentioned."
         optional
       >
         <LinesInput value={values.mentionOff} onValue={(rooms) => set('mentionOff', rooms)} />

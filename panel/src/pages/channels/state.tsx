@@ -23,48 +23,48 @@ const WAITS = 'Outgoing messages wait until then.'
 const REASONS: Record<string, Reason> = {
   MANUAL: {
     word: 'Switched off',
-    why: 'It was switched off. Nothing is received or sent.',
-    todo: 'Switch it on when you need it again.',
+    why: 'The channel was switched off. Nothing is received or sent.',
+    todo: 'Switch the channel on when you need it again.',
     isQuiet: true,
   },
   AUTH_FAILED: {
     word: 'Sign-in refused',
-    why: 'The other side refused its token or password.',
-    todo: `Store a new one below, then switch it on. ${WAITS}`,
+    why: 'The other side refused the token or password.',
+    todo: `Store a new one below, then switch the channel on. ${WAITS}`,
   },
   DELIVERY_FAILING: {
     word: 'Deliveries fail',
     why: 'No message was delivered for days.',
-    todo: `Check the address below, then switch it on. ${WAITS}`,
+    todo: `Check the address below, then switch the channel on. ${WAITS}`,
   },
   GONE: {
     word: 'Gone',
-    why: 'The other side says that it no longer exists.',
-    todo: `Correct the address below and switch it on, or delete the channel. ${WAITS}`,
+    why: 'The other side says that the address no longer exists.',
+    todo: `Correct the address below and switch the channel on, or delete the channel. ${WAITS}`,
   },
   NOT_SUPPORTED: {
-    word: 'Not supported yet',
+    word: 'Not supported',
     why: 'Muster does not support this transport yet.',
     todo: 'The channel keeps its settings.',
     isQuiet: true,
   },
   AGENT_ARCHIVED: {
     word: 'Agent deleted',
-    why: 'Its agent was deleted.',
+    why: 'The agent was deleted.',
     todo: 'Restore the agent, or delete the channel and connect a new one to another agent.',
   },
   PLAN_LIMIT: {
     word: 'Over the limit',
-    why: 'Its agent may have fewer channels.',
-    todo: 'Switch off or delete another one. Then switch it on.',
+    why: 'The agent has as many channels as an agent may have.',
+    todo: 'Switch off or delete another channel, then switch this one on.',
   },
 }
 
 /** Why the channel is off and what to do, in a sentence or two. */
 export function reasonOf(reason: string | null): string {
-  if (!reason) return 'It is off. Switch it on when you need it.'
+  if (!reason) return 'The channel is off. Switch it on when you need it.'
   const known = REASONS[reason]
-  return known ? `${known.why} ${known.todo}` : `${words(reason)}. Switch it on to try again.`
+  return known ? `${known.why} ${known.todo}` : `${words(reason)}. Switch the channel on to try again.`
 }
 
 /** Whether it is active but receives nothing. */
@@ -75,7 +75,7 @@ export function ChannelState(state: State) {
   if (isDisconnected(state)) {
     return (
       <Badge tone="warn" icon={Unplug} tip={link?.cause ?? undefined}>
-        Not heard
+        Not receiving
       </Badge>
     )
   }

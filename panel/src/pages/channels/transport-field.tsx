@@ -1,9 +1,10 @@
 // One field of a transport, of any type.
 import { Checkbox } from '../../ui/choices'
 import { Field } from '../../ui/field'
-import { NumberInput, Select, TextInput } from '../../ui/inputs'
+import { NumberInput, TextInput } from '../../ui/inputs'
 import { LinesInput } from '../../ui/lines-input'
 import { type SecretEdit, SecretField } from '../../ui/secret-field'
+import { TokensField } from './tokens-field'
 import type { FieldSpec } from './transports'
 
 interface Props {
@@ -19,7 +20,15 @@ export function TransportField(props: Props) {
   const { field, value, onValue, isSet = false, error } = props
   switch (field.kind) {
     case 'secret':
-      return (
+      return field.parts ? (
+        <TokensField
+          parts={field.parts}
+          isSet={isSet}
+          edit={value as SecretEdit}
+          onEdit={onValue}
+          error={error}
+        />
+      ) : (
         <SecretField
           label={field.label}
           hint={isSet ? undefined : field.hint}
@@ -27,6 +36,7 @@ export function TransportField(props: Props) {
           edit={value as SecretEdit}
           onEdit={onValue}
           removable={field.optional ?? false}
+          optional={field.optional}
           error={error}
         />
       )
@@ -46,16 +56,7 @@ function controlOf({ field, value, onValue }: Props) {
     case 'lines':
       return <LinesInput value={value as string[]} onValue={onValue} placeholder={field.placeholder} />
     case 'number':
-      return (
-        <NumberInput
-          value={value as number | null}
-          onValue={onValue}
-          unit={field.unit}
-          className="max-w-52"
-        />
-      )
-    case 'choice':
-      return <Select value={value as string} onValue={onValue} options={field.options} />
+      return <NumberInput value={value as number | null} onValue={onValue} className="max-w-52" />
     default:
       return (
         <TextInput

@@ -1,15 +1,8 @@
 // The settings of each transport, as grouped fields for creating and editing channels.
 import type { BoundsKey } from '../../api/bounds'
+import type { SecretPart } from './tokens'
 
-export type Transport =
-  | 'TELEGRAM'
-  | 'SLACK'
-  | 'DISCORD'
-  | 'EMAIL'
-  | 'WEBHOOK'
-  | 'CODE_HOST'
-  | 'DRIVE'
-  | 'CALENDAR'
+export type Transport = 'TELEGRAM' | 'SLACK' | 'EMAIL' | 'WEBHOOK'
 export type Direction = 'BIDIRECTIONAL' | 'INBOUND' | 'OUTBOUND'
 
 interface Spec {
@@ -23,9 +16,9 @@ interface Spec {
 }
 export type FieldSpec = Spec &
   (
-    | { kind: 'text' | 'lines' | 'flag' | 'secret' }
-    | { kind: 'number'; unit?: string; initial?: number }
-    | { kind: 'choice'; options: readonly { value: string; label: string }[] }
+    | { kind: 'text' | 'lines' | 'flag' }
+    | { kind: 'secret'; parts?: readonly SecretPart[] }
+    | { kind: 'number'; initial?: number }
   )
 export interface Group {
   title: string
@@ -34,10 +27,6 @@ export interface Group {
   /** Not needed for channels with only this direction. */
   notFor?: Direction
 }
-
-const bot = (hint?: string): Group[] => [
-  { title: 'Bot', fields: [{ kind: 'secret', path: 'botToken', label: 'Bot token', hint }] },
-]
 
 const MAIL: Group[] = [
   {
@@ -123,7 +112,6 @@ const WEBHOOK: Group[] = [
         label: 'Address for outgoing messages',
         placeholder: 'https://example.com/hook',
         bounds: 'ChannelWebhookInput.outboundUrl',
-        optional: true,
       },
       {
         kind: 'secret',
@@ -134,7 +122,7 @@ const WEBHOOK: Group[] = [
       {
         kind: 'text',
         path: 'webhook.signatureHeader',
-        label: 'Another header for the signature',
+        label: 'Additional signature header',
         optional: true,
         placeholder: 'X-Signature',
         bounds: 'ChannelWebhookInput.signatureHeader',
@@ -149,22 +137,22 @@ const WEBHOOK: Group[] = [
         kind: 'secret',
         path: 'webhook.inboundSecret',
         label: 'Secret for incoming messages',
-        hint: 'Without it nothing comes in. What begins with whsec_ is decoded from base64.',
+        hint: 'Without a secret, nothing comes in. A secret that begins with whsec_ is decoded from base64.',
         optional: true,
       },
       {
         kind: 'lines',
         path: 'webhook.echoFilter.selfIds',
         label: 'Ids of the channel itself',
-        hint: 'One per line. Messages from these senders are its own, and are dropped.',
+        hint: 'One per line. Messages from these senders are the agent’s own, and are dropped.',
         optional: true,
         bounds: 'ChannelEchoFilterInput.selfIds',
       },
       {
         kind: 'lines',
         path: 'webhook.echoFilter.actorPaths',
-        label: 'Where a message names its sender',
-        hint: 'Dotted paths into the message, one per line.',
+        label: 'Paths of the sender',
+        hint: 'Where a message names its sender: dotted paths, one per line.',
         placeholder: 'event.user.id',
         optional: true,
         bounds: 'ChannelEchoFilterInput.actorPaths',
@@ -173,118 +161,93 @@ const WEBHOOK: Group[] = [
   },
 ]
 
-const CODE_HOST: Group[] = [
-  {
-    title: 'Code host',
-    fields: [
-      {
-        kind: 'number',
-        path: 'codeHost.installationId',
-        label: 'Installation',
-        hint: 'The number of the app’s installation, as the code host shows it.',
-        bounds: 'ChannelCodeHostInput.installationId',
-      },
-      {
-        kind: 'lines',
-        path: 'codeHost.repos',
-        label: 'Repositories',
-        hint: 'One per line.',
-        placeholder: 'owner/name',
-        optional: true,
-        bounds: 'ChannelCodeHostInput.repos',
-      },
-      {
-        kind: 'lines',
-        path: 'codeHost.events',
-        label: 'Events',
-        hint: 'One per line.',
-        placeholder: 'issue_comment',
-        optional: true,
-        bounds: 'ChannelCodeHostInput.events',
-      },
-      {
-        kind: 'choice',
-        path: 'codeHost.listenScope',
-        label: 'Which of them reach the agent',
-        options: [
-          { value: 'involved', label: 'Those that involve it' },
-          { value: 'mentions', label: 'Those that mention it' },
-          { value: 'all', label: 'All' },
-        ],
-      },
-      { kind: 'flag', path: 'codeHost.rawPayload', label: 'The agent gets the whole event' },
-    ],
-  },
-]
-
-const DRIVE: Group[] = [
-  {
-    title: 'Folder',
-    fields: [
-      { kind: 'text', path: 'drive.folderId', label: 'Folder id', bounds: 'ChannelDriveInput.folderId' },
-      {
-        kind: 'text',
-        path: 'drive.folderName',
-        label: 'Folder name',
-        optional: true,
-        bounds: 'ChannelDriveInput.folderName',
-      },
-    ],
-  },
-]
-
-const CALENDAR: Group[] = [
-  {
-    title: 'Calendars',
-    fields: [
-      {
-        kind: 'lines',
-        path: 'calendar.calendarWhitelist',
-        label: 'Calendars that the agent sees',
-        hint: 'One per line: its id, then a comma and a name if you like.',
-        placeholder: 'team@example.com, Team',
-        optional: true,
-      },
-      {
-        kind: 'number',
-        path: 'calendar.reminderLeadMinutes',
-        label: 'Remind the agent before an event',
-        unit: 'minutes',
-        optional: true,
-        bounds: 'ChannelCalendarInput.reminderLeadMinutes',
-      },
-    ],
-  },
-]
-
 interface TransportWords {
   label: string
   groups: Group[]
-  /** Not implemented yet: the channel keeps its settings but is inactive. */
-  isSilent?: boolean
+  /** What to do at the vendor before connecting, in three steps. */
+  setup: readonly string[]
+  /** The documentation of its channels. */
+  guide: string
 }
 
+/** The transports that carry messages. */
 export const TRANSPORTS: Record<Transport, TransportWords> = {
-  TELEGRAM: { label: 'Telegram', groups: bot('As @BotFather gives it: 123456789:AA…') },
-  SLACK: { label: 'Slack', groups: bot('The bot’s token, a space, and the app’s: xoxb-… xapp-…') },
-  EMAIL: { label: 'E-mail', groups: MAIL },
-  WEBHOOK: { label: 'Webhook', groups: WEBHOOK },
-  DISCORD: { label: 'Discord', groups: bot(), isSilent: true },
-  CODE_HOST: { label: 'Code host', groups: CODE_HOST, isSilent: true },
-  DRIVE: { label: 'Shared drive', groups: DRIVE, isSilent: true },
-  CALENDAR: { label: 'Calendar', groups: CALENDAR, isSilent: true },
+  TELEGRAM: {
+    label: 'Telegram',
+    guide: '/docs/channels/telegram.md',
+    setup: [
+      'In Telegram, write /newbot to @BotFather and choose a name.',
+      'Copy the token from the answer: 123456789:AA…',
+      'For groups, write /setprivacy and choose Disable before you add the bot.',
+    ],
+    groups: [{ title: 'Bot', fields: [{ kind: 'secret', path: 'botToken', label: 'Bot token' }] }],
+  },
+  SLACK: {
+    label: 'Slack',
+    guide: '/docs/channels/slack.md',
+    setup: [
+      'At api.slack.com/apps, create an app from the manifest in the guide.',
+      'Under Basic Information, generate an app-level token with the scope connections:write.',
+      'Install the app to your workspace, and copy its bot user OAuth token.',
+    ],
+    groups: [
+      {
+        title: 'App',
+        fields: [
+          {
+            kind: 'secret',
+            path: 'botToken',
+            label: 'Tokens',
+            parts: [
+              { label: 'Bot token', hint: 'Begins with xoxb-.' },
+              { label: 'App token', hint: 'Begins with xapp-.' },
+            ],
+          },
+        ],
+      },
+    ],
+  },
+  EMAIL: {
+    label: 'E-mail',
+    guide: '/docs/channels/email.md',
+    setup: [
+      'Create a mailbox for the agent alone: Muster marks the mails in it as seen.',
+      'Allow IMAP and SMTP for it. Some providers need an app password.',
+      'Enter both servers below.',
+    ],
+    groups: MAIL,
+  },
+  WEBHOOK: {
+    label: 'Webhook',
+    guide: '/docs/channels/webhook.md',
+    setup: [
+      'Choose a secret for each direction, for example with “openssl rand -base64 32”.',
+      'Give your program the same secrets: it signs its messages, and verifies the agent’s.',
+      'After connecting, the channel shows the address for incoming messages.',
+    ],
+    groups: WEBHOOK,
+  },
 }
 
-export const TRANSPORT_OPTIONS = Object.entries(TRANSPORTS).map(([value, { label }]) => ({
-  value: value as Transport,
-  label,
-}))
+/** Transports that Muster does not support yet. Channels with them can only be made by programs, and carry nothing. */
+const PLANNED: Record<string, string> = {
+  DISCORD: 'Discord',
+  CODE_HOST: 'Code host',
+  DRIVE: 'Shared drive',
+  CALENDAR: 'Calendar',
+}
 
-const NAMES: Record<string, TransportWords | undefined> = TRANSPORTS
-export const transportName = (transport: string) => NAMES[transport]?.label ?? 'Panel'
-/** Whether Muster does not support this transport yet. */
-export const isSilent = (transport: string) => NAMES[transport]?.isSilent ?? false
-export const groupsOf = (transport: string): Group[] => NAMES[transport]?.groups ?? []
+export const TRANSPORT_NAMES = Object.entries(TRANSPORTS).map(([value, { label }]) => ({ value, label }))
+export const PLANNED_NAMES = Object.entries(PLANNED).map(([value, label]) => ({ value, label }))
+
+const SUPPORTED: Record<string, TransportWords | undefined> = TRANSPORTS
+export const transportName = (transport: string) =>
+  SUPPORTED[transport]?.label ?? PLANNED[transport] ?? 'Panel'
+export const isPlanned = (transport: string) => transport in PLANNED
+export const guideOf = (transport: string): string | undefined => SUPPORTED[transport]?.guide
+/** The settings that a channel with this direction needs. */
+export const groupsOf = (transport: string, direction: Direction): Group[] =>
+  (SUPPORTED[transport]?.groups ?? []).filter(({ notFor }) => notFor !== direction)
 
 export const DIRECTIONS = [
   { value: 'BIDIRECTIONAL', label: 'Both ways' },

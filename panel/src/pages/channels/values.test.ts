@@ -1,7 +1,8 @@
+import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { boundsOf } from '../../api/bounds'
-import { groupsOf, TRANSPORT_OPTIONS } from './transports'
-import { initialOf, inputOf, storedOf } from './values'
+import { type Direction, type FieldSpec, groupsOf, isPlanned, TRANSPORTS } from './transports'
+import { initialOf, inputOf, missing, storedOf } from './values'
 
 test('paths become the objects that the service takes', () => {
   const input = inputOf({
@@ -16,23 +17,39 @@ test('paths become the objects that the service takes', () => {
   })
 })
 
-test('calendars are lines with an id and perhaps a name', () => {
-  const field = groupsOf('CALENDAR')[0]?.fields[0]
-  if (!field) throw new Error('calendars have a field')
-  const stored = [
-    { id: 'a@example.com', name: 'Team, all' },
-    { id: 'b', name: 'b' },
-  ]
-  const lines = storedOf({ calendar: { calendarWhitelist: stored } }, field)
-  expect(lines).toEqual(['a@example.com, Team, all', 'b'])
-  expect(inputOf({ [field.path]: lines })).toEqual({
-    calendar: { calendarWhitelist: [{ id: 'a@example.com', name: 'Team, all' }, { id: 'b' }] },
-  })
+test('a required field is named when it is empty, and tokens are complete or missing', () => {
+  const field = (path: string) => {
+    const found = Object.values(TRANSPORTS).flatMap(({ groups }) => groups.flatMap(({ fields }) => fields))
+    return found.find((each) => each.path === path && (path !== 'botToken' || 'parts' in each)) as FieldSpec
+  }
+  const tokens = (value: string) => missing(field('botToken'), { kind: 'set', value })
+  expect(missing(field('botToken'), { kind: 'keep' })).toMatch(/empty/)
+  expect(tokens('xoxb-1 ')).toBe('Enter both: bot token and app token.')
+  expect(tokens('xoxb-1 xapp-2')).toBeNull()
+  expect(missing(field('webhook.outboundSecret'), { kind: 'keep' })).toBeNull()
+  expect(missing(field('email.imap.port'), null)).toMatch(/empty/)
+})
+
+test('a direction hides what it does not need, and what is planned has no settings', () => {
+  const titles = (transport: string, direction: Direction) =>
+    groupsOf(transport, direction).map(({ title }) => title)
+  expect(titles('WEBHOOK', 'INBOUND')).toEqual(['Receiving'])
+  expect(titles('WEBHOOK', 'OUTBOUND')).toEqual(['Sending'])
+  expect(titles('WEBHOOK', 'BIDIRECTIONAL')).toHaveLength(2)
+  expect(titles('DISCORD', 'BIDIRECTIONAL')).toEqual([])
+  expect(isPlanned('DISCORD')).toBe(true)
+})
+
+test('each transport is set up in three steps, and its guide exists', () => {
+  for (const { setup, guide } of Object.values(TRANSPORTS)) {
+    expect(setup).toHaveLength(3)
+    expect(existsSync(`..${guide}`)).toBe(true)
+  }
 })
 
 test('every field has an own path and bounds that the schema states', () => {
-  for (const { value } of TRANSPORT_OPTIONS) {
-    const fields = groupsOf(value).flatMap(({ fields }) => fields)
+  for (const { groups } of Object.values(TRANSPORTS)) {
+    const fields = groups.flatMap(({ fields }) => fields)
     expect(new Set(fields.map(({ path }) => path)).size).toBe(fields.length)
     for (const field of fields) {
       if (field.bounds) expect(boundsOf(field.bounds)).toBeDefined()

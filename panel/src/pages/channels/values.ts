@@ -1,5 +1,6 @@
 // Converts between form fields, a channel's record, and the service's input.
 import { type SecretEdit, secretInput } from '../../ui/secret-field'
+import { partsOf } from './tokens'
 import type { FieldSpec } from './transports'
 
 /** The initial value for a new channel. */
@@ -13,20 +14,15 @@ export function initialOf(field: FieldSpec): unknown {
       return { kind: 'keep' } satisfies SecretEdit
     case 'number':
       return field.initial ?? null
-    case 'choice':
-      return field.options[0]?.value
     default:
       return null
   }
 }
 
-/** The record's value at a path. Secrets have none, and calendars are lines. */
+/** The record's value at a path. Secrets have none. */
 export function storedOf(record: object, field: FieldSpec): unknown {
   if (field.kind === 'secret') return initialOf(field)
-  const found = at(record, field.path)
-  if (field.path === 'calendar.calendarWhitelist')
-    return ((found ?? []) as { id: string; name: string | null }[]).map(calendarLine)
-  return found ?? initialOf(field)
+  return at(record, field.path) ?? initialOf(field)
 }
 
 /** `{ 'email.imap.host': 'a' }` → `{ email: { imap: { host: 'a' } } }`, with values converted for the service. */
@@ -40,16 +36,10 @@ export function inputOf(values: Record<string, unknown>): Record<string, unknown
       inner[name] ??= {}
       inner = inner[name] as Record<string, unknown>
     }
-    const sent = sentOf(path, value)
+    const sent = isSecret(value) ? secretInput(value) : value
     if (sent !== undefined) inner[last] = sent
   }
   return input
-}
-
-function sentOf(path: string, value: unknown): unknown {
-  if (isSecret(value)) return secretInput(value)
-  if (path === 'calendar.calendarWhitelist') return (value as string[]).map(calendarOf)
-  return value
 }
 
 function at(record: unknown, path: string): unknown {
@@ -58,13 +48,19 @@ function at(record: unknown, path: string): unknown {
     .reduce<unknown>((inner, name) => (inner as Record<string, unknown> | null | undefined)?.[name], record)
 }
 
-const calendarLine = ({ id, name }: { id: string; name: string | null }) =>
-  name && name !== id ? `${id}, ${name}` : id
-
-function calendarOf(line: string): { id: string; name?: string } {
-  const [id = '', ...rest] = line.split(',')
-  const name = rest.join(',').trim()
-  return { id: id.trim(), ...(name && { name }) }
+/** Why a required field is not complete; null if it is. */
+export function missing(field: FieldSpec, value: unknown): string | null {
+  if (field.kind === 'secret') {
+    const text = isSecret(value) && value.kind === 'set' ? value.value : ''
+    if (field.parts && text !== '') {
+      const isWhole = partsOf(text, field.parts.length).every((part) => part !== '')
+      return isWhole
+        ? null
+        : `Enter both: ${field.parts.map(({ label }) => label.toLowerCase()).join(' and ')}.`
+    }
+    return field.optional || text !== '' ? null : 'This can’t be empty.'
+  }
+  return field.kind === 'number' && !field.optional && value === null ? 'This can’t be empty.' : null
 }
 
 function isSecret(value: unknown): value is SecretEdit {

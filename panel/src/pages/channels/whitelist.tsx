@@ -13,7 +13,7 @@ import { TextInput } from '../../ui/inputs'
 import { Panel } from '../../ui/page'
 import { Visible } from '../../ui/visible'
 import { AddOrigin, type Channel, RemoveOrigin } from './channel'
-import { isSilent } from './transports'
+import { isPlanned } from './transports'
 
 export function Whitelist({ channel }: { channel: Channel }) {
   const { id: orgId } = useOrg()
@@ -97,7 +97,7 @@ export function Whitelist({ channel }: { channel: Channel }) {
 
 function aboutOf({ whitelist, transport, direction }: Channel): string {
   if (whitelist.length > 0) return 'Only these senders reach the agent through this channel.'
-  if (direction === 'OUTBOUND' || isSilent(transport)) return 'The list is empty.'
+  if (direction === 'OUTBOUND' || isPlanned(transport)) return 'The list is empty.'
   if (transport === 'WEBHOOK') return 'The list is empty: every signed message is accepted.'
   return 'No one may write yet. When someone writes to the agent, they are refused and shown here with their id.'
 }

@@ -5,21 +5,29 @@ import { useClient } from 'urql'
 import { graphql } from '../../api/graphql'
 import { listen } from '../../api/listen'
 import { useLive } from '../../api/use-live'
+import { draftOf, saveDraft } from '../../app/drafts'
+import { lazyPart } from '../../app/lazy-page'
 import { useOrg } from '../../app/organization'
 import { useViewer } from '../../app/viewer'
+import { runNamed } from '../../keys/registry'
 import { useActions } from '../../keys/use-actions'
+import { useRefused } from '../../permissions/gate'
 import { PageHeader } from '../../ui/page'
 import { ProblemView } from '../../ui/problem'
 import { Skeleton } from '../../ui/skeleton'
 import { FindBar } from './find'
 import { ConversationHeader } from './header'
 import { ConversationQuery, type ConversationRecord } from './record'
-import { SidePanel } from './side-panel'
+import { AgentDown } from './thread/agent-down'
 import { Composer } from './thread/composer'
+import { draftPlace } from './thread/outbox'
+import { quoted } from './thread/quote'
 import { addressee, TakeOver } from './thread/take-over'
 import { ThreadView } from './thread/thread'
 import type { Upload } from './thread/uploads'
 import { WorkLine } from './thread/work-line'
+
+const SidePanel = lazyPart(() => import('./side-panel'), 'SidePanel')
 
 const route = getRouteApi('/inside/o/$org/conversations/$id')
 
@@ -61,6 +69,7 @@ export function ConversationPage() {
 }
 
 function Loaded({ conversation }: { conversation: ConversationRecord }) {
+  const org = useOrg()
   const { user } = useViewer()
   const search = route.useSearch()
   const navigate = route.useNavigate()
@@ -79,6 +88,22 @@ function Loaded({ conversation }: { conversation: ConversationRecord }) {
       }),
     [navigate],
   )
+  const place = draftPlace(conversation.id)
+  const refused = useRefused('agent.interact', conversation)
+  const onQuote = useCallback(
+    (text: string) => {
+      if (refused) return refused()
+      saveDraft(org.id, place, quoted(draftOf(org.id, place), text))
+      setEdits((before) => before + 1)
+    },
+    [org.id, place, refused],
+  )
+  // Later than the page, and before the service may be down.
+  useEffect(() => void SidePanel.preload(), [])
+  // The composer restarts with the changed draft.
+  useEffect(() => {
+    if (edits > 0) runNamed('conversation.write')
+  }, [edits])
   const closeFind = () => {
     find(false)
     onQ('')
@@ -106,6 +131,7 @@ function Loaded({ conversation }: { conversation: ConversationRecord }) {
           onFind={() => find(true)}
         />
         <TakeOver conversation={conversation} />
+        <AgentDown conversation={conversation} />
         {finding && (
           <FindBar conversation={conversation} q={q ?? ''} at={seq} onQ={onQ} onClose={closeFind} />
         )}
@@ -115,6 +141,7 @@ function Loaded({ conversation }: { conversation: ConversationRecord }) {
             setFiles((before) => [...before, ...message.files])
             setEdits(edits + 1)
           }}
+          onQuote={onQuote}
         />
         <WorkLine conversation={conversation} />
         <Composer

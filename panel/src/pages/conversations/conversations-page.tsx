@@ -3,6 +3,7 @@ import { MessageSquare, Plus } from 'lucide-react'
 import { type ReactNode, useEffect, useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useFeed } from '../../api/use-feed'
+import { NothingMatches, narrowing } from '../../app/filters'
 import { useOrg } from '../../app/organization'
 import { useActions } from '../../keys/use-actions'
 import { Gate, useRefused } from '../../permissions/gate'
@@ -137,11 +138,7 @@ export function ConversationsPage() {
       {said !== undefined ? (
         <MessageHits q={said} agent={search.agent} />
       ) : (
-        <Conversations
-          search={search}
-          onTotal={setTotal}
-          empty={<Nothing search={search} clear={set} begin={begin} />}
-        />
+        <Conversations search={search} onTotal={setTotal} empty={<Nothing begin={begin} />} />
       )}
       {search.open === 'new' && <NewConversation agent={null} onClose={() => set({ open: undefined })} />}
     </>
@@ -188,31 +185,11 @@ function about(total: number | undefined): string {
   return total === 1 ? '1 conversation' : `${total.toLocaleString()} conversations`
 }
 
-interface NothingProps {
-  search: ConversationsSearch
-  clear: (change: Record<string, undefined>) => void
-  begin: () => void
-}
-
-function Nothing({ search, clear, begin }: NothingProps) {
-  const filters = Object.entries(search).filter(
-    ([name, value]) => name !== 'open' && name !== 'tab' && value !== undefined,
-  )
-  if (filters.length > 0) {
-    return (
-      <Empty
-        icon={MessageSquare}
-        title={search.unread ? 'Nothing is unread' : 'Nothing matches'}
-        action={
-          <Button onClick={() => clear(Object.fromEntries(filters.map(([name]) => [name, undefined])))}>
-            Clear the filters
-          </Button>
-        }
-      >
-        Change or clear the filters.
-      </Empty>
-    )
-  }
+function Nothing({ begin }: { begin: () => void }) {
+  const [{ open: _, tab: __, ...filters }, set] = useListSearch()
+  const title = filters.unread ? 'Nothing is unread' : undefined
+  if (narrowing(filters).length > 0)
+    return <NothingMatches icon={MessageSquare} title={title} filters={filters} onChange={set} />
   return (
     <Empty
       icon={MessageSquare}

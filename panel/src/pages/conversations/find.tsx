@@ -85,7 +85,7 @@ export function FindBar({ conversation, q, at, onQ, onClose }: Props) {
                 className="flex gap-3 border-b border-line px-4 py-2 hover:bg-hover aria-[current]:bg-selected sm:px-6"
               >
                 <span className="min-w-0 grow text-sm">
-                  <Snippet text={hit.snippet} ranges={hit.ranges} />
+                  <Snippet hit={hit} />
                 </span>
                 <span className="shrink-0 text-xs text-muted">
                   <Time at={hit.createdAt} as="stamp" />

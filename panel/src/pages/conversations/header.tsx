@@ -20,9 +20,9 @@ import { useAct } from '../../api/use-act'
 import { useMailWay, watchAbout } from '../../app/mail'
 import { useOrg } from '../../app/organization'
 import { runNamed } from '../../keys/registry'
-import { useRefused } from '../../permissions/gate'
-import { useMenuActions } from '../../ui/actions'
-import { IconButton } from '../../ui/button'
+import { Gate, useRefused } from '../../permissions/gate'
+import { ActionButton, useMenuActions } from '../../ui/actions'
+import { Button, IconButton } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { TextInput } from '../../ui/inputs'
@@ -110,6 +110,7 @@ export function ConversationHeader({ conversation, panel, onPanel, onFind }: Pro
               aria-pressed={panel !== undefined}
               onClick={() => onPanel(panel ? undefined : 'details')}
             />
+            <MainActions conversation={conversation} />
             <Actions conversation={conversation} onRename={() => rename(true)} />
           </>
         }
@@ -119,28 +120,62 @@ export function ConversationHeader({ conversation, panel, onPanel, onFind }: Pro
   )
 }
 
-function Actions({ conversation, onRename }: { conversation: ConversationRecord; onRename: () => void }) {
+function useSetStatus({ id, status }: ConversationRecord) {
   const org = useOrg()
-  const { id, status, watching, takenOverBy } = conversation
   const act = useAct(Update)
-  const watch = useAct(Watch)
-  const way = useMailWay()
-  const mayEdit = useRefused('conversation.edit', conversation)
-  const mayWrite = useRefused('agent.interact', conversation)
-  const set = (next: Settable) => {
+  return (next: Settable) => {
     const before: Settable = status === 'PENDING' ? 'OPEN' : status
     const change = (to: Settable) => ({ orgId: org.id, id, input: { status: to }, ifRevision: null })
     void act(change(next), { said: SAID[next], undo: () => act(change(before)) })
   }
-  // The banner (thread/take-over) registers the shortcut and the palette entry.
-  const takeOver: MenuEntry = {
-    label: 'Take over',
-    about: 'You answer instead of the agent.',
-    icon: Hand,
-    keys: 't',
-    refused: mayWrite,
-    onSelect: () => runNamed('conversation.take-over'),
-  }
+}
+
+/** Taking over, and resolving or reopening: the usual work on a conversation. On phones they are icons. */
+function MainActions({ conversation }: { conversation: ConversationRecord }) {
+  const { status, takenOverBy } = conversation
+  const set = useSetStatus(conversation)
+  const refused = useRefused('conversation.edit', conversation)
+  const isOpen = status === 'OPEN' || status === 'PENDING'
+  return (
+    <>
+      {takenOverBy === null && (
+        <Gate on={conversation} may="agent.interact">
+          {/* thread/take-over registers the shortcut and the palette entry. */}
+          <Button
+            icon={Hand}
+            tip="You answer instead of the agent"
+            keys="t"
+            onClick={() => runNamed('conversation.take-over')}
+          >
+            <span className="max-sm:sr-only">Take over</span>
+          </Button>
+        </Gate>
+      )}
+      <ActionButton
+        icon={isOpen ? CircleCheck : RotateCcw}
+        tip={isOpen ? 'A new message opens it again' : undefined}
+        action={{
+          id: 'conversation.status',
+          label: isOpen ? 'Resolve' : 'Reopen',
+          group: 'Conversation',
+          also: 'conversation',
+          refused,
+          run: () => set(isOpen ? 'RESOLVED' : 'OPEN'),
+        }}
+      >
+        <span className="max-sm:sr-only">{isOpen ? 'Resolve' : 'Reopen'}</span>
+      </ActionButton>
+    </>
+  )
+}
+
+function Actions({ conversation, onRename }: { conversation: ConversationRecord; onRename: () => void }) {
+  const org = useOrg()
+  const { id, status, watching } = conversation
+  const set = useSetStatus(conversation)
+  const watch = useAct(Watch)
+  const way = useMailWay()
+  const mayEdit = useRefused('conversation.edit', conversation)
   const entries: (MenuEntry | false)[] = [
     { label: 'Edit the subject', icon: Pencil, refused: mayEdit, onSelect: onRename },
     watching !== null && {
@@ -150,22 +185,8 @@ function Actions({ conversation, onRename }: { conversation: ConversationRecord;
       onSelect: () =>
         void watch(
           { orgId: org.id, id, watch: !watching },
-          { said: watching ? 'You no longer watch it' : 'You watch it' },
+          { said: watching ? 'You no longer watch this conversation' : 'You watch this conversation' },
         ),
-    },
-    'line',
-    (status === 'OPEN' || status === 'PENDING') && {
-      label: 'Resolve',
-      about: 'A new message opens it again.',
-      icon: CircleCheck,
-      refused: mayEdit,
-      onSelect: () => set('RESOLVED'),
-    },
-    (status === 'RESOLVED' || status === 'ARCHIVED') && {
-      label: 'Reopen',
-      icon: RotateCcw,
-      refused: mayEdit,
-      onSelect: () => set('OPEN'),
     },
     status !== 'ARCHIVED' && {
       label: 'Archive',
@@ -180,7 +201,7 @@ function Actions({ conversation, onRename }: { conversation: ConversationRecord;
   return (
     <Menu
       trigger={<IconButton icon={MoreHorizontal} label="Actions for this conversation" />}
-      entries={takenOverBy === null ? [takeOver, ...present] : present}
+      entries={present}
     />
   )
 }

@@ -16,7 +16,7 @@ const Said = graphql(`
     findMessages(orgId: $orgId, q: $q, agentId: $agentId, after: $after, limit: $limit) {
       data {
         conversationId ref title agentId agentName
-        hit { id seq createdAt snippet ranges }
+        hit { id seq kind createdAt snippet ranges }
       }
       next
     }
@@ -82,7 +82,7 @@ function Row({ found }: { found: Found }) {
           </span>
         </div>
         <p className="truncate text-sm text-muted">
-          <Snippet text={hit.snippet} ranges={hit.ranges} />
+          <Snippet hit={hit} />
         </p>
       </div>
       <span className="shrink-0 text-xs text-muted">

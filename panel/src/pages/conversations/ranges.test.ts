@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { rangesOf } from './ranges'
+import { rangesOf, snippetWithoutCode } from './ranges'
 
 const hits = (text: string, ranges: number[][]) =>
   rangesOf(text, ranges)
@@ -19,4 +19,12 @@ test('ranges beyond the text or over each other lose nothing', () => {
     ]),
   ).toBe('[ab][c]')
   expect(hits('abc', [])).toBe('abc')
+})
+
+test('the matches of a snippet move with its text', () => {
+  const shown = snippetWithoutCode('ERROR', 'FAILED\nno tide', [
+    [0, 6],
+    [10, 14],
+  ])
+  expect(shown).toEqual({ text: 'no tide', ranges: [[3, 7]] })
 })

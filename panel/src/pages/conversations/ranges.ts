@@ -1,4 +1,5 @@
 // Splits a text into matching and other parts. Positions count characters, not UTF-16 units. Pure, tested.
+import { withoutCode } from '../../app/conversation-title'
 
 export interface Part {
   text: string
@@ -20,4 +21,17 @@ export function rangesOf(text: string, ranges: readonly (readonly number[])[]): 
   }
   add(characters.length, false)
   return parts
+}
+
+/** A snippet without an error's code, and its matches. Codes are ASCII: a character is a unit. */
+export function snippetWithoutCode(kind: string, text: string, ranges: readonly (readonly number[])[]) {
+  const shown = withoutCode(kind, text)
+  const by = text.length - shown.length
+  return {
+    text: shown,
+    ranges:
+      by === 0
+        ? ranges
+        : ranges.flatMap(([from = 0, to = 0]) => (to > by ? [[Math.max(0, from - by), to - by]] : [])),
+  }
 }

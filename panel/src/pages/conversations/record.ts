@@ -29,7 +29,7 @@ export const ConversationFields = graphql(
     fragment ConversationFields on Conversation @_unmask {
       ...ConversationRow
       agentId
-      agentDetails { id status statusReason }
+      agentDetails { id status statusReason viewerCan restart { nextAt } }
       channelId
       contactId
       contextTokens

@@ -1,5 +1,6 @@
 // A conversation in the list: the contact, the last message, pending items.
 import { Hand, ShieldQuestion } from 'lucide-react'
+import { withoutCode } from '../../app/conversation-title'
 import { Avatar } from '../../ui/avatar'
 import { Badge, Count } from '../../ui/badge'
 import { cx } from '../../ui/cx'
@@ -50,7 +51,13 @@ export function ConversationRowView({ conversation }: { conversation: Conversati
           {lastMessage ? (
             <>
               {WHO[lastMessage.role]}
-              <Visible text={lastMessage.preview || KINDS[lastMessage.kind] || words(lastMessage.kind)} />
+              <Visible
+                text={
+                  withoutCode(lastMessage.kind, lastMessage.preview ?? '') ||
+                  KINDS[lastMessage.kind] ||
+                  words(lastMessage.kind)
+                }
+              />
             </>
           ) : (
             'Nothing has been said yet'

@@ -5,6 +5,7 @@ import { useRef } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
+import { costOf } from '../../app/spending/money'
 import { useEscape } from '../../keys/use-actions'
 import { IconButton } from '../../ui/button'
 import { Fact, Facts } from '../../ui/page'
@@ -17,7 +18,7 @@ import { useInertBackground } from '../../ui/use-inert-background'
 import { Visible } from '../../ui/visible'
 import { EraseContact } from './erase-contact'
 import type { ConversationRecord } from './record'
-import { costWords, tokenWords } from './usage'
+import { tokenWords } from './usage'
 
 const ContactShown = graphql(`
   query ConversationContact($orgId: Id!, $id: Id!) {
@@ -98,7 +99,7 @@ function Details({ conversation }: { conversation: ConversationRecord }) {
   return (
     <div className="space-y-6">
       <section>
-        <h3 className="mb-2 text-sm font-medium">Who takes part</h3>
+        <h3 className="mb-2 text-sm font-medium">Participants</h3>
         <Facts>
           {agent && (
             <Fact name="Agent">
@@ -219,7 +220,8 @@ function TurnList({ conversationId }: { conversationId: number }) {
 }
 
 function TurnPart({ turn }: { turn: Turn }) {
-  const cost = costWords(turn.costMicro)
+  const { currency } = useOrg()
+  const cost = costOf(turn.costMicro, currency)
   return (
     <>
       <div className="mb-2 flex items-center justify-between gap-2">

@@ -24,14 +24,3 @@ export function tokenWords({
   if (known.length === 0) return null
   return known.map(([value, what]) => `${Number(value).toLocaleString()} ${what}`).join(', ')
 }
-
-/** Millionths as units, with only significant digits: "0.0042". */
-export function costWords(micro: string | null): string | null {
-  if (micro === null) return null
-  const value = Number(micro) / 1_000_000
-  if (!Number.isFinite(value)) return null
-  return value.toLocaleString(undefined, {
-    minimumFractionDigits: 2,
-    maximumFractionDigits: value < 0.1 ? 6 : 2,
-  })
-}

@@ -1,6 +1,6 @@
 // Creates a credential. Its kind suggests the fields.
 import { useState } from 'react'
-import { boundsOf, refusal } from '../../api/bounds'
+import { refusalsOf } from '../../api/bounds'
 import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
@@ -36,8 +36,9 @@ export function CreateCredential({
   const [problem, setProblem] = useState<string | null>(null)
   const fields = KINDS.find(({ value }) => value === kind)?.fields ?? []
   const submit = async () => {
-    const wrong = refusal(name, boundsOf('CreateCredentialInput.name'))
-    if (wrong) return setErrors({ name: wrong })
+    const wrong = refusalsOf('CreateCredentialInput', { name, destinations })
+    setErrors(wrong)
+    if (Object.keys(wrong).length > 0) return
     const input = {
       name,
       kind,

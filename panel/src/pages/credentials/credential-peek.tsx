@@ -4,6 +4,7 @@ import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'
 import { ArchiveButton } from '../../app/archive-button'
 import { AssignedAgents } from '../../app/assigned-agents'
+import { CREDENTIAL_APPLIES } from '../../app/assigned-agents-calls'
 import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
 import { Select, TextInput } from '../../ui/inputs'
@@ -15,13 +16,14 @@ import { ListSkeleton } from '../../ui/skeleton'
 import { useSection } from '../../ui/use-section'
 import { AgentUse } from './agent-use'
 import { Fields } from './fields'
+import { History } from './history'
 import { KINDS } from './kinds'
 import { Members } from './members'
 
 const CredentialQuery = graphql(`
   query Credential($orgId: Id!, $id: Id!) {
     credential(orgId: $orgId, id: $id) {
-      id name description kind destinations revision archivedAt viewerCan
+      id name description kind destinations revision archivedAt createdAt updatedAt viewerCan
       isInjected agentMayRead agentMayReadAt agentMayReadByName
       fields { id label type hasValue position }
       agents { id name avatarUrl }
@@ -32,7 +34,7 @@ const CredentialQuery = graphql(`
 export const UpdateCredential = graphql(`
   mutation UpdateCredential($orgId: Id!, $id: Id!, $ifRevision: Int, $agentMayRead: Boolean, $input: UpdateCredentialInput!) {
     updateCredential(orgId: $orgId, id: $id, ifRevision: $ifRevision, agentMayRead: $agentMayRead, input: $input) {
-      id name description kind destinations revision
+      id name description kind destinations revision updatedAt
       isInjected agentMayRead agentMayReadAt agentMayReadByName
       fields { id label type hasValue position }
     }
@@ -76,11 +78,12 @@ export function CredentialPeek({ id, onClose }: { id: number; onClose: () => voi
           <AssignedAgents
             kind="credential"
             what="this credential"
-            about="A running agent keeps what it has until it is started again."
+            about={CREDENTIAL_APPLIES}
             record={credential}
             may="credential.edit"
           />
           <Members credential={credential} />
+          <History credential={credential} />
           <ArchiveButton
             what="credential"
             record={credential}

@@ -1,7 +1,7 @@
 // The fields of a credential. A value can be set, replaced and removed, but never read.
 import { Plus, Trash2 } from 'lucide-react'
 import { useState } from 'react'
-import { boundsOf, refusal } from '../../api/bounds'
+import { refusalsOf } from '../../api/bounds'
 import { wordsOf } from '../../api/errors'
 import { fieldErrors } from '../../api/form-errors'
 import { useAct } from '../../api/use-act'
@@ -107,11 +107,15 @@ function FieldDialog({ editing, onClose, onSet, busy }: DialogProps) {
   const [label, setLabel] = useState(isNew ? '' : editing.label)
   const [type, setType] = useState<FieldType>(isNew ? 'secret' : editing.type)
   const [value, setValue] = useState('')
+  const [errors, setErrors] = useState<Record<string, string>>({})
   const [problem, setProblem] = useState<string | null>(null)
   const submit = async () => {
-    const wrong =
-      refusal(label, boundsOf('CredentialFieldInput.label')) ?? (value === '' ? 'Type a value.' : null)
-    if (wrong) return setProblem(wrong)
+    const wrong = {
+      ...refusalsOf('CredentialFieldInput', { label }),
+      ...(value === '' && { value: 'Type a value.' }),
+    }
+    setErrors(wrong)
+    if (Object.keys(wrong).length > 0) return
     const { error } = await onSet({ label, type, value })
     if (!error) return onClose()
     setProblem(Object.values(fieldErrors(error))[0] ?? wordsOf(error))
@@ -128,7 +132,7 @@ function FieldDialog({ editing, onClose, onSet, busy }: DialogProps) {
     >
       {isNew && (
         <>
-          <Field label="Label">
+          <Field label="Label" error={errors.label}>
             <TextInput value={label} onValue={setLabel} autoComplete="off" />
           </Field>
           <Field label="Type">
@@ -136,7 +140,7 @@ function FieldDialog({ editing, onClose, onSet, busy }: DialogProps) {
           </Field>
         </>
       )}
-      <Field label="Value">
+      <Field label="Value" error={errors.value}>
         {isLong ? (
           <TextArea className="font-mono text-sm" spellCheck={false} value={value} onValue={setValue} />
         ) : (

@@ -1,6 +1,6 @@
 // Creates an MCP server.
 import { useState } from 'react'
-import { boundsOf, refusal } from '../../api/bounds'
+import { refusalsOf } from '../../api/bounds'
 import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
@@ -37,14 +37,13 @@ export function CreateMcpServer({
   const [errors, setErrors] = useState<Record<string, string>>({})
   const [problem, setProblem] = useState<string | null>(null)
   const submit = async () => {
-    const wrong = {
-      name: refusal(name, boundsOf('CreateMcpServerInput.name')),
-      ...(transport === 'STDIO'
-        ? { command: refusal(command, boundsOf('CreateMcpServerInput.command')) }
-        : { url: refusal(url, boundsOf('CreateMcpServerInput.url')) }),
-    }
-    const said = Object.entries(wrong).filter((entry): entry is [string, string] => entry[1] !== null)
-    if (said.length > 0) return setErrors(Object.fromEntries(said))
+    const wrong = refusalsOf('CreateMcpServerInput', {
+      name,
+      description: description || null,
+      ...(transport === 'STDIO' ? { command, args } : { url }),
+    })
+    setErrors(wrong)
+    if (Object.keys(wrong).length > 0) return
     const { url: at, ...rest } = transportInput(transport, url, command, args)
     const input = { name, description: description || null, ...rest, ...(at !== null && { url: at }) }
     const { data, error } = await create({ orgId, input }, { quiet: true, said: `Created ${name}` })

@@ -147,7 +147,7 @@ function Edit({ server }: { server: McpServer }) {
       <SectionField
         form={form}
         name="auth"
-        label="Secrets it needs"
+        label="Required secrets"
         hint="Their names, one per line. The values come from the agent’s credentials."
         optional
       >

@@ -8,7 +8,7 @@ export const TRANSPORTS = [
   {
     value: 'STDIO',
     label: 'As a command',
-    hint: 'With secrets it runs apart from the agent, else in the agent’s sandbox.',
+    hint: 'With secrets, the command runs apart from the agent, otherwise in the agent’s sandbox.',
   },
 ] as const
 

@@ -32,8 +32,8 @@ export function HandOver({ invitation: { email, role }, onClose }: Props) {
         <p>The installation’s operator prints the link with this command, on Muster’s machine:</p>
         <CodeBlock text={line} label="the line that prints the link" />
         <p className="text-muted">
-          Give the link only to {email}: it lets its holder in, once, within a week. Earlier links stop
-          working.
+          Give the link only to {email}: anyone with the link can join, once, within a week. Earlier links
+          stop working.
         </p>
       </div>
     </Dialog>

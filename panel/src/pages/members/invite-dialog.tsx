@@ -11,6 +11,7 @@ import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
+import { addressHint } from './address'
 import { ROLE_MEANINGS, ROLE_NAMES, type Role, rolesUpTo } from './roles'
 
 const Invite = graphql(`
@@ -46,7 +47,7 @@ export function InviteDialog({ onClose, onInvited }: { onClose: () => void; onIn
       onSubmit={submit}
       onClose={onClose}
     >
-      <Field label="E-mail address" error={errors.email}>
+      <Field label="E-mail address" hint={addressHint(email)} error={errors.email}>
         <TextInput type="email" value={email} onValue={setEmail} autoComplete="off" />
       </Field>
       <RadioGroup

@@ -1,4 +1,4 @@
-// Actions on a member: change role, remove, erase, leave.
+// Actions on a member: remove, erase, leave.
 import { useNavigate } from '@tanstack/react-router'
 import { Ellipsis, LogOut, Trash2, UserMinus } from 'lucide-react'
 import { useState } from 'react'
@@ -13,13 +13,8 @@ import { IconButton } from '../../ui/button'
 import { ConfirmDialog } from '../../ui/confirm'
 import { Menu, type MenuEntry } from '../../ui/menu'
 import type { Member } from './member'
-import { ROLE_MEANINGS, ROLE_NAMES, type Role, rolesUpTo } from './roles'
+import { rolesUpTo } from './roles'
 
-const Update = graphql(`
-  mutation UpdateMember($orgId: Id!, $userId: Id!, $role: Role!) {
-    updateMember(orgId: $orgId, userId: $userId, input: { role: $role }) { userId organizationId role }
-  }
-`)
 const Remove = graphql(`
   mutation RemoveMember($orgId: Id!, $userId: Id!) {
     removeMember(orgId: $orgId, userId: $userId)
@@ -52,33 +47,11 @@ export function MemberMenu({ member, offered, onRemoved }: Props) {
   const navigate = useNavigate()
   const refused = useRefused('member.edit')
   const unerasable = useRefused('organization.erase')
-  const [update, remove, erase, leave] = [useAct(Update), useAct(Remove), useAct(Erase), useAct(Leave)]
+  const [remove, erase, leave] = [useAct(Remove), useAct(Erase), useAct(Leave)]
   const [asking, ask] = useState<'remove' | 'erase' | 'leave' | null>(null)
   const isSelf = member.userId === user.id
   const given = rolesUpTo(org.viewerRole)
-  const change = (role: Role) => {
-    const variables = { orgId: org.id, userId: member.userId }
-    const before = member.role
-    void update(
-      { ...variables, role },
-      {
-        said: `${member.name} is now ${ROLE_NAMES[role].toLowerCase()}`,
-        // After giving up a role, the user may not be able to restore it.
-        ...(!isSelf && { undo: () => update({ ...variables, role: before }, { said: 'Undone' }) }),
-      },
-    )
-  }
   const entries: MenuEntry[] = [
-    ...given.map((role) => ({
-      label: ROLE_NAMES[role],
-      inFull: `Give the role ${ROLE_NAMES[role]}`,
-      about: ROLE_MEANINGS[role],
-      checked: role === member.role,
-      disabled: !given.includes(member.role),
-      refused,
-      onSelect: () => role !== member.role && change(role),
-    })),
-    'line',
     isSelf
       ? { label: 'Leave the organization', icon: LogOut, look: 'danger', onSelect: () => ask('leave') }
       : {
@@ -105,7 +78,7 @@ export function MemberMenu({ member, offered, onRemoved }: Props) {
       <Menu
         align="end"
         entries={entries}
-        trigger={<IconButton icon={Ellipsis} size="sm" label={`Role and more for ${member.name}`} />}
+        trigger={<IconButton icon={Ellipsis} size="sm" label={`Actions for ${member.name}`} />}
       />
       <ConfirmDialog
         open={asking === 'remove'}
@@ -120,7 +93,8 @@ export function MemberMenu({ member, offered, onRemoved }: Props) {
           if (!error) onRemoved?.()
         }}
       >
-        {member.name} will lose access to {org.name}. What they made stays. You can invite them again.
+        {member.name} will lose access to {org.name}. Everything that they created stays. You can invite them
+        again.
       </ConfirmDialog>
       <ConfirmDialog
         open={asking === 'erase'}

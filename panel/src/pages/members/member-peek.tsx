@@ -10,7 +10,8 @@ import { ListSkeleton } from '../../ui/skeleton'
 import { Time } from '../../ui/time'
 import { type Member, MemberFields } from './member'
 import { MemberMenu } from './member-menu'
-import { ROLE_MEANINGS, ROLE_NAMES } from './roles'
+import { RoleMenu } from './role-menu'
+import { ROLE_MEANINGS } from './roles'
 
 const MemberQuery = graphql(
   `
@@ -53,8 +54,8 @@ function MemberFacts({ member }: { member: Member }) {
   return (
     <Facts>
       <Fact name="Role">
-        {ROLE_NAMES[member.role]}
-        <span className="block text-sm text-muted">{ROLE_MEANINGS[member.role]}</span>
+        <RoleMenu member={member} offered />
+        <span className="mt-1 block text-sm text-muted">{ROLE_MEANINGS[member.role]}</span>
       </Fact>
       <Fact name="Address">
         <span className="break-all">{member.email}</span>
@@ -75,7 +76,7 @@ function MemberFacts({ member }: { member: Member }) {
             search={{ actor: member.userId }}
             className="link"
           >
-            Everything they did
+            All actions of this member
           </Link>
         </Fact>
       )}

@@ -3,6 +3,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import { ShieldCheck, ShieldOff, UserPlus, Users } from 'lucide-react'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
+import { FilterBar } from '../../app/filters'
 import { useOrg } from '../../app/organization'
 import { useViewer } from '../../app/viewer'
 import { useRefused } from '../../permissions/gate'
@@ -14,7 +15,6 @@ import { PageHeader } from '../../ui/page'
 import { Pager } from '../../ui/pager'
 import { WithPeek } from '../../ui/peek'
 import { ProblemView } from '../../ui/problem'
-import { SearchInput } from '../../ui/search-input'
 import { ListSkeleton } from '../../ui/skeleton'
 import { type Column, Table } from '../../ui/table'
 import { Tabs } from '../../ui/tabs'
@@ -26,7 +26,8 @@ import { InviteDialog } from './invite-dialog'
 import { type Member, MemberFields } from './member'
 import { MemberMenu } from './member-menu'
 import { MemberPeek } from './member-peek'
-import { ROLE_MEANINGS, ROLE_NAMES } from './roles'
+import { RoleMenu } from './role-menu'
+import { ROLE_NAMES } from './roles'
 
 const PAGE = 200
 
@@ -47,8 +48,8 @@ const COLUMNS: Column<Member>[] = [
   {
     id: 'role',
     head: 'Role',
-    width: '7rem',
-    cell: ({ role }) => <Badge tip={ROLE_MEANINGS[role]}>{ROLE_NAMES[role]}</Badge>,
+    width: '7.5rem',
+    cell: (member) => <RoleMenu member={member} />,
   },
   {
     id: 'factor',
@@ -110,15 +111,6 @@ export function MembersPage() {
   return (
     <>
       <PageHeader title="Members" actions={invite}>
-        {tab === 'members' && (
-          <div className="pb-2">
-            <SearchInput
-              label="Search members"
-              value={search.q}
-              onValue={(q) => set({ q, page: undefined })}
-            />
-          </div>
-        )}
         <Tabs
           label="Members and invitations"
           current={tab}
@@ -133,6 +125,14 @@ export function MembersPage() {
           ]}
         />
       </PageHeader>
+      {tab === 'members' && (
+        <FilterBar
+          apart
+          filters={{ q: search.q }}
+          onChange={({ q }) => set({ q, page: undefined })}
+          search="Search members"
+        />
+      )}
       <WithPeek
         list={
           tab === 'invitations' ? (

@@ -16,6 +16,6 @@ export const AttentionConversation = graphql(`
   fragment AttentionConversation on Conversation {
     id ref title unread lastActivityAt contactName
     agent { id name avatarUrl }
-    lastMessage { seq preview }
+    lastMessage { seq kind preview }
   }
 `)

@@ -1,47 +1,53 @@
-// The overview's lists: each line links to its record.
+// The overview's numbers and lists: each line links to its record.
 import { Link, type LinkProps } from '@tanstack/react-router'
-import { CircleCheck } from 'lucide-react'
+import { CircleCheck, Rocket } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { type FragmentOf, readFragment } from '../../api/graphql'
 import { stateInWords } from '../../app/agent-state'
-import { conversationTitle } from '../../app/conversation-title'
+import { levelOf, raiserOf } from '../../app/approvals/level'
+import { conversationTitle, withoutCode } from '../../app/conversation-title'
 import { useOrg } from '../../app/organization'
 import { Avatar } from '../../ui/avatar'
 import { Count } from '../../ui/badge'
+import { buttonClass } from '../../ui/button'
 import { Empty } from '../../ui/empty'
 import { Status } from '../../ui/status'
 import { Countdown, Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import { AttentionAgent, AttentionApproval, AttentionConversation } from './attention'
+import { Numbers, type Overview } from './numbers'
 
 interface Props {
+  overview: Overview
   approvals: readonly ({ id: number } & FragmentOf<typeof AttentionApproval>)[]
-  waiting: number | undefined
   failed: readonly ({ id: number } & FragmentOf<typeof AttentionAgent>)[]
   unread: readonly ({ id: number } & FragmentOf<typeof AttentionConversation>)[]
-  /** Shown above the lists, in place of the text for an empty list. */
-  children: ReactNode
 }
 
 /** Items that need a person, most urgent first. */
-export function Attention({ approvals, waiting, failed, unread, children }: Props) {
+export function Attention({ overview, approvals, failed, unread }: Props) {
   const link = { org: useOrg().id }
-  if (!children && approvals.length + failed.length + unread.length === 0) {
+  const hasAgents = overview.agents?.some(({ count }) => count > 0)
+  if (hasAgents && approvals.length + failed.length + unread.length === 0) {
     return (
-      <Empty icon={CircleCheck} title="Nothing needs you">
-        Pending approvals, failed agents and unread conversations appear here as they arise.
-      </Empty>
+      <>
+        <Numbers overview={overview} />
+        <Empty icon={CircleCheck} title="Nothing needs you">
+          Pending approvals, failed agents and unread conversations appear here as they arise.
+        </Empty>
+      </>
     )
   }
   return (
     <>
-      {children}
+      <Numbers overview={overview} />
+      {!hasAgents && <Begin />}
       {approvals.length > 0 && (
         <Lines
           title="Waiting for a decision"
           all={
-            <Link to="/o/$org/approvals" params={link}>
-              All {waiting ?? ''}
+            <Link to="/o/$org/approvals" params={link} search={{ tab: 'all' }}>
+              All {overview.pendingApprovals?.total.toLocaleString()}
             </Link>
           }
         >
@@ -82,6 +88,32 @@ export function Attention({ approvals, waiting, failed, unread, children }: Prop
   )
 }
 
+function Begin() {
+  const { id, can } = useOrg()
+  if (!can('agent.create')) {
+    return (
+      <Empty icon={Rocket} title="No agents yet">
+        An owner or an administrator connects a server and starts the first one. What agents do and ask then
+        appears here.
+      </Empty>
+    )
+  }
+  return (
+    <Empty
+      icon={Rocket}
+      title="Start your first agent"
+      action={
+        <Link to="/o/$org/start" params={{ org: id }} className={buttonClass('primary')}>
+          Get started
+        </Link>
+      }
+    >
+      An agent runs on a server of yours. Connect a server, start an agent, and ask it something: three steps,
+      each checked as you go.
+    </Empty>
+  )
+}
+
 function Lines({ title, all, children }: { title: string; all: ReactNode; children: ReactNode }) {
   return (
     <section className="mb-8">
@@ -95,15 +127,17 @@ function Lines({ title, all, children }: { title: string; all: ReactNode; childr
 }
 
 function ApprovalLine({ data }: { data: FragmentOf<typeof AttentionApproval> }) {
-  const { id, title, severity, agent, expiresAt, assigneeName } = readFragment(AttentionApproval, data)
+  const approval = readFragment(AttentionApproval, data)
+  const { id, title, agent, expiresAt, assigneeName } = approval
+  const raiser = raiserOf(agent)
   const org = useOrg().id
   return (
     <Line
       link={{ to: '/o/$org/approvals/$id', params: { org, id } } as LinkProps}
-      picture={<Avatar name={agent?.name ?? '?'} url={agent?.avatarUrl} square />}
+      picture={<Avatar {...raiser} square />}
     >
       <Main title={<Visible text={title} />}>
-        {agent?.name ?? 'Muster'}
+        {raiser.name}
         {assigneeName && <> · for {assigneeName}</>}
       </Main>
       {expiresAt && (
@@ -111,7 +145,7 @@ function ApprovalLine({ data }: { data: FragmentOf<typeof AttentionApproval> }) 
           <Countdown to={expiresAt} before="expires in " over="expired" />
         </span>
       )}
-      <Status of="severity" value={severity} />
+      <Status of="severity" value={levelOf(approval)} />
     </Line>
   )
 }
@@ -145,7 +179,7 @@ function ConversationLine({ data }: { data: FragmentOf<typeof AttentionConversat
       picture={<Avatar name={agent?.name ?? '?'} url={agent?.avatarUrl} square />}
     >
       <Main title={conversationTitle({ title, contactName, agent, ref })}>
-        {lastMessage?.preview ?? agent?.name}
+        {lastMessage?.preview ? withoutCode(lastMessage.kind, lastMessage.preview) : agent?.name}
       </Main>
       <span className="shrink-0 text-sm text-muted">
         <Time at={lastActivityAt} as="short" />

@@ -5,7 +5,7 @@ import { useOrg } from '../../app/organization'
 import { cx } from '../../ui/cx'
 import { Countdown } from '../../ui/time'
 
-interface Overview {
+export interface Overview {
   pendingApprovals: { total: number; mine: number; nextExpiresAt: string | null } | null
   agents: readonly { status: string; count: number }[] | null
   servers: { total: number; offline: number; pending: number } | null
@@ -24,15 +24,15 @@ export function Numbers({ overview }: { overview: Overview }) {
     <div className="mb-8 space-y-2">
       <dl className="grid grid-cols-2 gap-px overflow-hidden rounded-card border border-line bg-line lg:grid-cols-4">
         {approvals && (
-          <Tile name="Approvals" value={approvals.total} to="approvals">
+          <Tile name="Approvals" value={approvals.total} to="approvals" search={{ tab: 'all' }}>
             {approvals.nextExpiresAt && (
-              <Part to="approvals" search={{ sort: 'EXPIRES' }} marked>
+              <Part to="approvals" search={{ tab: 'all', sort: 'EXPIRES' }} marked>
                 <Countdown to={approvals.nextExpiresAt} before="next expires in " over="one expires now" />
               </Part>
             )}
             {approvals.mine > 0 && (
-              <Part to="approvals" search={{ mine: true }}>
-                {approvals.mine} assigned to you
+              <Part to="approvals" search={{ tab: 'all', mine: true }}>
+                {approvals.mine.toLocaleString()} assigned to you
               </Part>
             )}
             {approvals.total === 0 && 'none waiting'}
@@ -64,11 +64,11 @@ export function Numbers({ overview }: { overview: Overview }) {
           >
             {Boolean(undelivered) && (
               <Part to="conversations" search={{ undelivered: true }} marked>
-                {undelivered} not delivered
+                {undelivered?.toLocaleString()} not delivered
               </Part>
             )}
             <Part to="conversations" search={{ unread: true }}>
-              {unread ?? 0} unread
+              {(unread ?? 0).toLocaleString()} unread
             </Part>
           </Tile>
         )}
@@ -131,8 +131,8 @@ function Tile({ name, value, of, children, ...place }: TileProps) {
         </Link>
       </dt>
       <dd>
-        <span className="text-2xl font-semibold tabular-nums">{value}</span>
-        {of !== undefined && <span className="text-muted tabular-nums"> of {of}</span>}
+        <span className="text-2xl font-semibold tabular-nums">{value.toLocaleString()}</span>
+        {of !== undefined && <span className="text-muted tabular-nums"> of {of.toLocaleString()}</span>}
         <span className="flex flex-wrap gap-x-3 text-sm text-muted">{children}</span>
       </dd>
     </div>

@@ -1,19 +1,16 @@
 // The overview: what needs a person now, most urgent first. Everything links to where it is handled.
-import { Link } from '@tanstack/react-router'
-import { OctagonX, Rocket } from 'lucide-react'
+import { OctagonX } from 'lucide-react'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { lazyPart } from '../../app/lazy-page'
 import { useOrg } from '../../app/organization'
 import { useStop } from '../../app/stop-store'
 import { Gate } from '../../permissions/gate'
-import { Button, buttonClass } from '../../ui/button'
-import { Empty } from '../../ui/empty'
+import { Button } from '../../ui/button'
 import { PageBody, PageHeader } from '../../ui/page'
 import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 import { AttentionAgent, AttentionApproval, AttentionConversation } from './attention'
-import { Numbers } from './numbers'
 
 // Loads in parallel with its data.
 const Attention = lazyPart(() => import('./lines'), 'Attention')
@@ -54,7 +51,6 @@ export function OverviewPage() {
     on: ['APPROVAL', 'AGENT', 'CONVERSATION', 'SERVER', 'CHANNEL'],
   })
   const overview = data?.overview
-  const isNew = overview && count(overview.agents) === 0
   return (
     <>
       <PageHeader
@@ -70,54 +66,19 @@ export function OverviewPage() {
         }
       />
       <PageBody>
-        <div className="mx-auto w-full max-w-4xl px-4 py-6 sm:px-6">
+        <div className="w-full max-w-4xl px-4 py-6 sm:px-6">
           {loading && <ListSkeleton />}
           {!overview && error && <ProblemView error={error} retry={refetch} />}
           {overview && (
-            <>
-              <Numbers overview={overview} />
-              <Attention
-                approvals={data.approvalFeed?.data ?? []}
-                waiting={overview.pendingApprovals?.total}
-                failed={data.agentFeed?.data ?? []}
-                unread={data.conversationFeed?.data ?? []}
-              >
-                {isNew && <Begin />}
-              </Attention>
-            </>
+            <Attention
+              overview={overview}
+              approvals={data.approvalFeed?.data ?? []}
+              failed={data.agentFeed?.data ?? []}
+              unread={data.conversationFeed?.data ?? []}
+            />
           )}
         </div>
       </PageBody>
     </>
   )
-}
-
-function Begin() {
-  const { id, can } = useOrg()
-  if (!can('agent.create')) {
-    return (
-      <Empty icon={Rocket} title="No agents yet">
-        An owner or an administrator connects a server and starts the first one. What agents do and ask then
-        appears here.
-      </Empty>
-    )
-  }
-  return (
-    <Empty
-      icon={Rocket}
-      title="Start your first agent"
-      action={
-        <Link to="/o/$org/start" params={{ org: id }} className={buttonClass('primary')}>
-          Get started
-        </Link>
-      }
-    >
-      An agent runs on a server of yours. Connect a server, start an agent, and ask it something: three steps,
-      each checked as you go.
-    </Empty>
-  )
-}
-
-function count(parts: readonly { count: number }[] | null | undefined): number {
-  return (parts ?? []).reduce((sum, part) => sum + part.count, 0)
 }

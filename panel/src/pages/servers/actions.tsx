@@ -101,7 +101,7 @@ export function ServerActions({ server }: { server: ServerRecord }) {
               delete {server.agentCount === 1 ? 'it' : 'them'} first.
             </Notice>
           ) : (
-            'Its host is locked out. This can’t be undone; the machine can join again as a new server.'
+            'The host is locked out. This can’t be undone; the machine can join again as a new server.'
           )}
           {problem && <Notice>{problem}</Notice>}
         </ConfirmDialog>

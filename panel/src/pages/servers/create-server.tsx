@@ -1,6 +1,6 @@
 // Creates a server: a name for a machine that will join.
 import { useState } from 'react'
-import { boundsOf, refusal } from '../../api/bounds'
+import { refusalsOf } from '../../api/bounds'
 import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
@@ -31,9 +31,10 @@ export function CreateServer({
   const [problem, setProblem] = useState<string | null>(null)
   const set = (change: Partial<typeof input>) => setInput({ ...input, ...change })
   const submit = async () => {
-    const wrong = refusal(input.name, boundsOf('CreateServerInput.name'))
-    if (wrong) return setErrors({ name: wrong })
     const sent = { name: input.name, region: input.region || null, description: input.description || null }
+    const wrong = refusalsOf('CreateServerInput', sent)
+    setErrors(wrong)
+    if (Object.keys(wrong).length > 0) return
     const { data, error } = await create({ orgId, input: sent }, { quiet: true })
     const made = data?.createServer
     if (made) return onCreated({ id: made.id, name: made.name, token: made.provisioningToken ?? '' })
@@ -53,7 +54,7 @@ export function CreateServer({
       <Field label="Name" error={errors.name}>
         <TextInput value={input.name} onValue={(name) => set({ name })} autoComplete="off" />
       </Field>
-      <Field label="Where it is" optional error={errors.region}>
+      <Field label="Location" optional error={errors.region}>
         <TextInput value={input.region} onValue={(region) => set({ region })} autoComplete="off" />
       </Field>
       <Field label="Description" optional error={errors.description}>

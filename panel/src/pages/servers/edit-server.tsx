@@ -49,7 +49,7 @@ export function EditServer({ server }: { server: ServerRecord }) {
     <TextInput value={values[name] ?? ''} onValue={(value) => set(name, value || null)} autoComplete="off" />
   )
   return (
-    <SectionForm title="About it" form={form}>
+    <SectionForm title="Description" form={form}>
       <SectionField form={form} name="name" label="Name">
         <TextInput value={values.name} onValue={(name) => set('name', name)} />
       </SectionField>
@@ -63,7 +63,7 @@ export function EditServer({ server }: { server: ServerRecord }) {
         <SectionField form={form} name="address" label="Address" optional>
           {text('address')}
         </SectionField>
-        <SectionField form={form} name="region" label="Where it is" optional>
+        <SectionField form={form} name="region" label="Location" optional>
           {text('region')}
         </SectionField>
       </div>

@@ -91,11 +91,11 @@ function Connection({ server }: { server: ServerRecord }) {
     return (
       <Panel title="Offline">
         <Notice tone="warn">
-          Its host was last heard from <Time at={server.lastSeenAt} as="stamp" />. Its agents keep running
-          while the machine is up, and their reports arrive when it is back.
+          The host last reported <Time at={server.lastSeenAt} as="stamp" />. The agents keep running while the
+          machine is up, and their reports arrive when it is back.
         </Notice>
         <p className="mt-3 mb-1.5 text-sm text-muted">
-          If the machine is on, start its host there, in the folder where it joined:
+          If the machine is on, start the host there, in the folder where it joined:
         </p>
         <CodeBlock text={runLine(server.id)} label="the line to run" />
       </Panel>
@@ -109,7 +109,7 @@ function Connection({ server }: { server: ServerRecord }) {
       <Panel title="Waiting to join">
         <Notice tone="info">
           {over ? (
-            <>Its token has been used or has expired. Make a new one, and run the line that comes with it.</>
+            <>The token has been used or has expired. Issue a new one, and run the line that comes with it.</>
           ) : (
             <>
               Run a line that was shown for {name} on its machine. The token is valid until{' '}
@@ -126,7 +126,7 @@ function Connection({ server }: { server: ServerRecord }) {
       {refused}
       {status === 'DEGRADED' && (
         <Notice tone="warn">
-          Its load is above a limit of the organization. Move agents to another server, or change the limit in
+          The load is above a limit of the organization. Move agents to another server, or change the limit in
           the settings.
         </Notice>
       )}

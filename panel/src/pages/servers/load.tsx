@@ -12,7 +12,7 @@ export function Load({ label, of: { name, status }, pct, wide }: Props) {
   const live = status === 'ONLINE' || status === 'DEGRADED'
   if (pct === null || !live) {
     return (
-      <span className="text-faint" data-tip={live ? 'Not measured yet' : 'Its host is not connected'}>
+      <span className="text-faint" data-tip={live ? 'Not measured yet' : 'The host is not connected'}>
         –<span className="sr-only">{live ? ' not measured yet' : ' not connected'}</span>
       </span>
     )

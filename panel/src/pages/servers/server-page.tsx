@@ -75,7 +75,7 @@ export function ServerPage() {
         actions={<ServerActions server={server} />}
       />
       <PageBody>
-        <div className="mx-auto grid w-full max-w-6xl gap-x-8 px-4 py-6 sm:px-6 lg:grid-cols-2">
+        <div className="grid w-full max-w-6xl gap-x-8 px-4 py-6 sm:px-6 lg:grid-cols-2">
           <div className="min-w-0">
             <Unconfirmed server={server} />
             <Health server={server} />

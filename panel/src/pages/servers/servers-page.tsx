@@ -4,7 +4,7 @@ import { Plus, Server } from 'lucide-react'
 import { useCallback, useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
-import { Chip } from '../../app/filters'
+import { Chip, FilterBar } from '../../app/filters'
 import { useOrg } from '../../app/organization'
 import { useRefused } from '../../permissions/gate'
 import { ActionButton } from '../../ui/actions'
@@ -12,7 +12,6 @@ import { Empty } from '../../ui/empty'
 import { PageHeader } from '../../ui/page'
 import { Pager } from '../../ui/pager'
 import { ProblemView } from '../../ui/problem'
-import { SearchInput } from '../../ui/search-input'
 import { ListSkeleton } from '../../ui/skeleton'
 import { Status } from '../../ui/status'
 import { type Column, Table } from '../../ui/table'
@@ -23,6 +22,10 @@ import { Load } from './load'
 import { type Fresh, Provisioned } from './provisioned'
 
 const SIZE = 100
+const STATES = [
+  { value: 'OFFLINE', label: 'Offline' },
+  { value: 'PENDING', label: 'Waiting to join' },
+] as const
 
 const ServersQuery = graphql(`
   query Servers($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $status: ServerStatus) {
@@ -130,25 +133,21 @@ export function ServersPage() {
   return (
     <>
       <PageHeader title="Servers" about="The machines your agents run on." actions={create}>
-        <div className="flex flex-wrap items-center gap-2 pb-2.5">
-          <SearchInput label="Search servers" value={search.q} onValue={(q) => set({ q, page: undefined })} />
-          <Chip
-            on={search.status === 'OFFLINE'}
-            onToggle={() =>
-              set({ status: search.status === 'OFFLINE' ? undefined : 'OFFLINE', page: undefined })
-            }
-          >
-            Offline
-          </Chip>
-          <Chip
-            on={search.status === 'PENDING'}
-            onToggle={() =>
-              set({ status: search.status === 'PENDING' ? undefined : 'PENDING', page: undefined })
-            }
-          >
-            Waiting to join
-          </Chip>
-        </div>
+        <FilterBar
+          filters={{ q: search.q, status: search.status }}
+          onChange={(change) => set({ ...change, page: undefined })}
+          search="Search servers"
+        >
+          {STATES.map(({ value, label }) => (
+            <Chip
+              key={value}
+              on={search.status === value}
+              onToggle={() => set({ status: search.status === value ? undefined : value, page: undefined })}
+            >
+              {label}
+            </Chip>
+          ))}
+        </FilterBar>
       </PageHeader>
       {error && !servers ? (
         <ProblemView error={error} retry={refetch} />

@@ -38,9 +38,9 @@ export function Unconfirmed({ server }: { server: ServerRecord }) {
   return (
     <Panel title="Not confirmed">
       <Notice tone="warn">
-        This host gets no secrets, and agents that need secrets do not start on it. Confirm it if you know who
-        runs it: it can then read the secrets of every agent on this server. Otherwise make a new token, which
-        disconnects it.
+        This host gets no secrets, and agents that need secrets do not start on it. Confirm the host if you
+        know who runs it: the host can then read the secrets of every agent on this server. Otherwise issue a
+        new token, which disconnects the host.
       </Notice>
       <div className="mt-3">
         <Facts>
@@ -58,7 +58,7 @@ export function Unconfirmed({ server }: { server: ServerRecord }) {
               <Visible text={host.machineId ?? ''} />
             </span>
           </Fact>
-          <Fact name="Token made by">
+          <Fact name="Token created by">
             {MAKERS[host.tokenMadeByKind ?? '']} <Visible text={host.tokenMadeByName ?? ''} />
           </Fact>
         </Facts>

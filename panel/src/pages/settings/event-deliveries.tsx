@@ -70,7 +70,7 @@ export function EventDeliveries({ endpoint, onClose }: { endpoint: EventEndpoint
         ) : feed.loading ? (
           <ListSkeleton />
         ) : feed.items.length === 0 ? (
-          <p className="text-muted">There are no events for it yet.</p>
+          <p className="text-muted">No events for this endpoint yet.</p>
         ) : (
           <ol className="divide-y divide-line rounded-card border border-line">
             {feed.items.map((delivery) => (
@@ -149,7 +149,7 @@ function Line({ delivery, isActive }: { delivery: Delivery; isActive: boolean })
           size="sm"
           label={`Send event ${id} again`}
           busy={retry.pending}
-          onClick={() => void retry({ orgId, id }, { said: 'It is sent again' })}
+          onClick={() => void retry({ orgId, id }, { said: 'Sending again' })}
         />
       )}
     </li>

@@ -78,10 +78,10 @@ export function EventEndpointDialog({ endpoint, onClose, onIssued }: Props) {
       onClose={onClose}
       autoComplete="off"
     >
-      <Field label="Name" hint="What it is for." error={errors.name}>
+      <Field label="Name" hint="The endpoint’s purpose." error={errors.name}>
         <TextInput value={name} onValue={setName} autoComplete="off" />
       </Field>
-      <Field label="Address" hint="Events are posted to it, signed." error={errors.url}>
+      <Field label="Address" hint="Events are posted to this address, signed." error={errors.url}>
         <TextInput type="url" value={url} onValue={setUrl} autoComplete="off" spellCheck={false} />
       </Field>
       <fieldset className="min-w-0 space-y-2">

@@ -132,13 +132,13 @@ function Row(props: RowProps) {
         <p className="text-sm break-words text-muted">{types.join(', ')}</p>
         {isActive && failingSince && (
           <p className="mt-1 text-sm text-warn-text">
-            It has accepted nothing since <Time at={failingSince} as="stamp" />. After five days it is
-            switched off.
+            The endpoint has accepted nothing since <Time at={failingSince} as="stamp" />. After five days it
+            is switched off.
           </p>
         )}
         {!isActive && inactiveDetail && (
           <p className="mt-1 text-sm text-danger-text">
-            <Visible text={inactiveDetail} /> Its events wait.
+            <Visible text={inactiveDetail} /> The events wait.
           </p>
         )}
         {previousSecretUntil && (

@@ -5,12 +5,14 @@ import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useFormAct } from '../../api/use-form-act'
+import { PROVIDERS } from '../../app/models'
 import { useOrg } from '../../app/organization'
 import { Checkbox } from '../../ui/choices'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
+import { SuggestedInput } from '../../ui/suggested-input'
 import type { ModelCredential } from './model-credentials'
 
 const Create = graphql(`
@@ -124,7 +126,7 @@ export function ModelCredentialDialog({ editing, onClose, onChanged }: Props) {
           ? `${editing.what === 'key' ? 'Replace the key of' : 'Edit'} ${known.name}`
           : 'New model credential'
       }
-      action={known ? 'Save' : 'Store it'}
+      action={known ? 'Save' : 'Store'}
       may="organization.edit"
       busy={create.pending || update.pending}
       onSubmit={submit}
@@ -138,11 +140,11 @@ export function ModelCredentialDialog({ editing, onClose, onChanged }: Props) {
       )}
       {has('provider') && (
         <Field label="Provider" hint="Such as anthropic or openai." error={errors.provider}>
-          <TextInput {...field('provider')} />
+          <SuggestedInput suggestions={PROVIDERS} {...field('provider')} />
         </Field>
       )}
       {has('baseUrl') && (
-        <Field label="Address of its API" hint="Empty: the provider’s own." optional error={errors.baseUrl}>
+        <Field label="API address" hint="Empty: the provider’s own." optional error={errors.baseUrl}>
           <TextInput type="url" {...field('baseUrl')} />
         </Field>
       )}
@@ -159,7 +161,7 @@ export function ModelCredentialDialog({ editing, onClose, onChanged }: Props) {
       )}
       {editing.what === 'new' && (
         <Checkbox
-          label="Default of its provider"
+          label="Default for this provider"
           hint="Agents without their own credential get it if they use this provider. It replaces another default."
           checked={isDefault}
           onChecked={setDefault}

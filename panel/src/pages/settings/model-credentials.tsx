@@ -137,7 +137,7 @@ function Trouble({
     <>
       {authFailedAt && (
         <p className="mt-1 text-sm text-danger-text">
-          Its provider rejected it <Time at={authFailedAt} />. Replace the key.
+          The provider rejected this key <Time at={authFailedAt} />. Replace the key.
         </p>
       )}
       {limitedUntil && (
@@ -205,7 +205,7 @@ function More({ credential, onEdit, onChanged }: RowProps) {
           onChanged()
         }}
       >
-        Its key is deleted, and that can’t be undone. Agents that inherit it have no access to their model
+        The key is deleted, and that can’t be undone. Agents that inherit it have no access to their model
         until their provider has another default.
       </ConfirmDialog>
     </>

@@ -20,6 +20,10 @@ export function Prices() {
     on: ['ORGANIZATION'],
   })
   const prices = data?.modelPrices
+  const isFine = prices?.some(({ input, output, cacheRead, cacheWrite }) =>
+    [input, output, cacheRead, cacheWrite].some((micro) => Number(micro) % 10_000 !== 0),
+  )
+  const digits = isFine ? 4 : 2
   return (
     <Panel
       title="Prices"
@@ -56,10 +60,10 @@ export function Prices() {
                   <th scope="row" className="min-w-40 px-3 py-2 text-left font-medium">
                     {price.model}
                   </th>
-                  <td className={NUMBER}>{amount(price.input)}</td>
-                  <td className={NUMBER}>{amount(price.output)}</td>
-                  <td className={NUMBER}>{amount(price.cacheRead ?? price.input)}</td>
-                  <td className={NUMBER}>{amount(price.cacheWrite ?? price.input)}</td>
+                  <td className={NUMBER}>{amount(price.input, digits)}</td>
+                  <td className={NUMBER}>{amount(price.output, digits)}</td>
+                  <td className={NUMBER}>{amount(price.cacheRead ?? price.input, digits)}</td>
+                  <td className={NUMBER}>{amount(price.cacheWrite ?? price.input, digits)}</td>
                   <td className={NUMBER}>{price.currency}</td>
                   <td className={NUMBER}>{price.since}</td>
                 </tr>
@@ -75,9 +79,9 @@ export function Prices() {
 const HEADS = ['Model', 'Read', 'Written', 'From the cache', 'Into the cache', 'Currency', 'Since']
 const NUMBER = 'whitespace-nowrap px-3 py-2 text-right'
 
-/** A price; the service sends millionths. */
-const amount = (micro: string) =>
+/** A price; the service sends millionths. All prices of the list have the same digits. */
+const amount = (micro: string, digits: number) =>
   (Number(micro) / 1_000_000).toLocaleString(undefined, {
-    minimumFractionDigits: 2,
-    maximumFractionDigits: 4,
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
   })

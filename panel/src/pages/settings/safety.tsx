@@ -30,8 +30,8 @@ export function Safety({ settings }: { settings: Settings }) {
         <SectionField
           form={people}
           name="chatRiskLimit"
-          label="Decide in chats below this risk"
-          hint="From 0, nothing, to 101, everything. Actions at or above this risk can only be decided here."
+          label="Decisions in chats only below this risk"
+          hint="0: no decisions in chats. 101: all. Actions at or above this risk can only be decided in the panel."
         >
           <NumberInput
             value={people.values.chatRiskLimit}

@@ -7,9 +7,9 @@ import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
 import { PageBody, PageHeader } from '../../ui/page'
 import { ProblemView } from '../../ui/problem'
+import { Sections } from '../../ui/section-form'
 import { ListSkeleton } from '../../ui/skeleton'
 import { Tabs } from '../../ui/tabs'
-import { Billing } from './billing'
 import { General } from './general'
 import { Limits } from './limits'
 import { Retention } from './retention'
@@ -27,7 +27,6 @@ const SettingsQuery = graphql(`
       id name avatarUrl revision viewerCan timezone defaultImage { id name } sessionResetTokens
       requireSecondFactor mailRequestText chatRiskLimit serverAlertCpuPct serverAlertRamPct serverAlertLoadFactor
       backupCron backupRetention transcriptRetentionDays
-      customerType taxName taxAddress taxPostalCode taxCity taxCountry taxId vatValidated
       currency monthlyBudgetMicro budgetAction costGuardTokensPerHour costGuardAction traceContent
       storedBytes
       limits {
@@ -47,7 +46,6 @@ const TABS = [
   { id: 'network', label: 'Network' },
   { id: 'events', label: 'Events' },
   { id: 'limits', label: 'Limits' },
-  { id: 'billing', label: 'Invoices' },
   { id: 'data', label: 'Data' },
 ]
 
@@ -83,25 +81,31 @@ export function SettingsPage() {
 function Part({ tab, settings }: { tab: string; settings: Settings }) {
   switch (tab) {
     case 'safety':
-      return <Safety settings={settings} />
+      return (
+        <Sections>
+          <Safety settings={settings} />
+        </Sections>
+      )
     case 'money':
-      return <Money settings={settings} />
+      return (
+        <Sections>
+          <Money settings={settings} />
+        </Sections>
+      )
     case 'network':
       return <AllowedHosts />
     case 'events':
       return <EventEndpoints />
     case 'limits':
       return <Limits settings={settings} />
-    case 'billing':
-      return <Billing settings={settings} />
     case 'data':
       return <Data />
     default:
       return (
-        <>
+        <Sections>
           <General settings={settings} />
           <Retention settings={settings} />
-        </>
+        </Sections>
       )
   }
 }

@@ -12,7 +12,6 @@ const Update = graphql(`
       serverAlertCpuPct serverAlertRamPct serverAlertLoadFactor
       currency monthlyBudgetMicro budgetAction costGuardTokensPerHour costGuardAction traceContent
       backupCron backupRetention transcriptRetentionDays
-      customerType taxName taxAddress taxPostalCode taxCity taxCountry taxId
     }
   }
 `)

@@ -12,6 +12,7 @@ import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
+import { say } from '../../ui/toast-store'
 import { type Answer, nextStep } from './invitation'
 import { Incomplete } from './link'
 import { SignInMutation } from './sign-in'
@@ -19,7 +20,7 @@ import { SignInForm } from './sign-in-form'
 
 const Accept = graphql(`
   mutation AcceptInvitation($token: SecretString!, $name: String, $password: SecretString) {
-    acceptInvitation(token: $token, name: $name, password: $password) { organizationId user { email } }
+    acceptInvitation(token: $token, name: $name, password: $password) { organizationId role user { email } }
   }
 `)
 
@@ -28,6 +29,7 @@ const TITLE = 'Join an organization'
 /** Someone who has joined and is not signed in yet. */
 interface Joined {
   org: number
+  role: string
   email: string
   /** The pending second-factor challenge. */
   challenge: string | null
@@ -45,13 +47,16 @@ export function AcceptInvitationPage() {
     errors: {},
   })
   const [joined, setJoined] = useState<Joined | null>(null)
-  const goTo = (org: number) => void navigate({ to: '/o/$org', params: { org } })
-  const goIn = (org: number, person: number) => {
+  const goTo = ({ org, role }: Pick<Joined, 'org' | 'role'>) => {
+    say(`You have joined as ${role.toLowerCase()}`)
+    void navigate({ to: '/o/$org', params: { org } })
+  }
+  const goIn = (to: Pick<Joined, 'org' | 'role'>, person: number) => {
     startSession(person)
-    goTo(org)
+    goTo(to)
   }
   if (!token) return <Incomplete title={TITLE} />
-  if (joined) return <Enter joined={joined} onSignedIn={(person) => goIn(joined.org, person)} />
+  if (joined) return <Enter joined={joined} onSignedIn={(person) => goIn(joined, person)} />
   const tooLong = name ? refusal(name, boundsOf('acceptInvitation.name')) : null
   const busy = accept.pending || signIn.pending
   const submit = async () => {
@@ -61,14 +66,14 @@ export function AcceptInvitationPage() {
     if (error) setAnswer((before) => nextStep(before.step, error))
     const accepted = data?.acceptInvitation
     if (!accepted) return
-    const { organizationId: org, user } = accepted
+    const { organizationId: org, role, user } = accepted
     // Without a password, the invitee's own session has joined.
-    if (!password) return goTo(org)
+    if (!password) return goTo({ org, role })
     const { email } = user
     const { data: answer } = await signIn({ email, password }, { quiet: true })
     const step = answer?.signIn
-    if (step?.user) goIn(org, step.user.id)
-    else setJoined({ org, email, challenge: step?.challenge?.token ?? null })
+    if (step?.user) goIn({ org, role }, step.user.id)
+    else setJoined({ org, role, email, challenge: step?.challenge?.token ?? null })
   }
   return (
     <Card title={TITLE} about={aboutOf(step)}>
@@ -103,7 +108,7 @@ export function AcceptInvitationPage() {
         )}
         {problem && <Notice>{problem}</Notice>}
         <Button type="submit" look="primary" className="w-full" busy={busy}>
-          {step.kind === 'ask' ? 'Go on' : step.kind === 'known' ? 'Join' : 'Create the account and join'}
+          {step.kind === 'ask' ? 'Continue' : step.kind === 'known' ? 'Join' : 'Create the account and join'}
         </Button>
         {step.kind === 'known' && (
           <p className="text-sm text-muted">
@@ -130,7 +135,8 @@ function Enter({ joined, onSignedIn }: { joined: Joined; onSignedIn: (person: nu
 }
 
 function aboutOf(step: Answer['step']): string {
-  if (step.kind === 'ask') return 'You have been invited. This link is only for you.'
+  if (step.kind === 'ask')
+    return 'This link makes you a member of the organization that invited you. It is only for you, and works once: continue if you know who sent it.'
   if (step.kind === 'new') return 'You have no account yet. This creates one for the invited address.'
   return `${step.email ?? 'Your address'} has an account already. Enter its password to join.`
 }

@@ -67,7 +67,7 @@ export function ResetPasswordPage() {
     setDone(!error)
   }
   return (
-    <Card title="Set a new password" about="It ends all your sessions.">
+    <Card title="Set a new password" about="A new password ends all your sessions.">
       <form
         className="space-y-4"
         onSubmit={(event) => {

@@ -25,7 +25,7 @@ export function Done({ title, children }: { title: string; children: string }) {
   return (
     <Card title={title} about={children}>
       <Link to="/" className={buttonClass('primary', 'md', 'w-full')}>
-        Go on
+        Continue
       </Link>
     </Card>
   )

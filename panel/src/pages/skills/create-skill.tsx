@@ -1,6 +1,6 @@
 // Creates a skill.
 import { useState } from 'react'
-import { boundsOf, refusal } from '../../api/bounds'
+import { refusalsOf } from '../../api/bounds'
 import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
@@ -30,9 +30,10 @@ export function CreateSkill({
   const [problem, setProblem] = useState<string | null>(null)
   const set = (change: Partial<typeof input>) => setInput({ ...input, ...change })
   const submit = async () => {
-    const wrong = refusal(input.name, boundsOf('CreateSkillInput.name'))
-    if (wrong) return setErrors({ name: wrong })
     const sent = { ...input, description: input.description || null }
+    const wrong = refusalsOf('CreateSkillInput', sent)
+    setErrors(wrong)
+    if (Object.keys(wrong).length > 0) return
     const { data, error } = await create(
       { orgId: org.id, input: sent },
       { quiet: true, said: `Created ${input.name}` },
@@ -51,7 +52,11 @@ export function CreateSkill({
       onSubmit={submit}
       onClose={onClose}
     >
-      <Field label="Name" hint="Also the name of its folder: tone-of-voice, for example." error={errors.name}>
+      <Field
+        label="Name"
+        hint="Also the name of its folder, without slashes: tone-of-voice, for example."
+        error={errors.name}
+      >
         <TextInput
           value={input.name}
           onValue={(name) => set({ name })}
@@ -62,11 +67,12 @@ export function CreateSkill({
       <Field
         label="What it is for"
         hint="Agents read this to know when they need it."
+        optional
         error={errors.description}
       >
         <TextInput value={input.description} onValue={(description) => set({ description })} />
       </Field>
-      <Field label="Text" error={errors.content}>
+      <Field label="Text" optional error={errors.content}>
         <TextArea rows={10} maxRows={20} value={input.content} onValue={(content) => set({ content })} />
       </Field>
       {problem && <Notice>{problem}</Notice>}

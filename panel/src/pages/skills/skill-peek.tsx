@@ -120,7 +120,13 @@ function Edit({ skill }: { skill: Skill }) {
           onValue={(description) => form.set('description', description || null)}
         />
       </SectionField>
-      <SectionField form={form} name="content" label="Text" asText={(text) => shortened(String(text))}>
+      <SectionField
+        form={form}
+        name="content"
+        label="Text"
+        optional
+        asText={(text) => shortened(String(text))}
+      >
         <TextArea
           rows={10}
           maxRows={28}

@@ -12,9 +12,9 @@ export function RealAgent({ server }: { server: StartServer }) {
       <h2 className="font-semibold">Next: an agent with a model</h2>
       <div className="mt-2 space-y-2 text-sm text-muted">
         <p>
-          Install OpenCode on {server.name}, where every user finds it, such as in <Code>/usr/local/bin</Code>
-          . A host starts only what its owner allows: end the host (its agents keep running), and start it
-          with
+          Install OpenCode on {server.name} in a folder on every user’s <Code>PATH</Code>, such as{' '}
+          <Code>/usr/local/bin</Code>. A host starts only programs that its owner allows: stop the host (its
+          agents keep running), and start it with
         </p>
         <CodeBlock text={`${runLine(server.id)} --allow opencode`} label="the line that allows OpenCode" />
         <p>

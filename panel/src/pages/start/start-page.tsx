@@ -1,12 +1,13 @@
 // The first run: a server, an agent, a first answer. Each step reflects the current state, so it can be resumed, and
 // steps done by others count too.
 import { Link } from '@tanstack/react-router'
-import { CircleCheck, PartyPopper, Rocket } from 'lucide-react'
+import { CircleCheck, Eye, EyeOff, PartyPopper, Rocket } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
-import { buttonClass } from '../../ui/button'
+import { usePreferences } from '../../app/preferences'
+import { Button, buttonClass } from '../../ui/button'
 import { cx } from '../../ui/cx'
 import { Empty } from '../../ui/empty'
 import { PageBody, PageHeader } from '../../ui/page'
@@ -14,6 +15,7 @@ import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 import { AgentStep } from './agent-step'
 import { AnswerStep } from './answer-step'
+import { NextSteps } from './next-steps'
 import { RealAgent } from './real-agent'
 import { ServerStep } from './server-step'
 
@@ -86,7 +88,11 @@ function FirstRunPage() {
   })
   return (
     <>
-      <PageHeader title="Get started" about="Three steps to the first answer. Each is checked as you go." />
+      <PageHeader
+        title="Get started"
+        about="Three steps to the first answer. Each is checked as you go."
+        actions={<PutAway />}
+      />
       <PageBody narrow>
         {error && !data?.servers ? (
           <ProblemView error={error} retry={refetch} />
@@ -97,6 +103,25 @@ function FirstRunPage() {
         )}
       </PageBody>
     </>
+  )
+}
+
+/** Takes the page out of the navigation, for this person and organization. The palette still finds it. */
+function PutAway() {
+  const { id } = useOrg()
+  const [{ startPutAway = [] }, change] = usePreferences()
+  const isAway = startPutAway.includes(id)
+  return (
+    <Button
+      icon={isAway ? Eye : EyeOff}
+      onClick={() =>
+        void change(({ startPutAway: away = [] }) => ({
+          startPutAway: isAway ? away.filter((org) => org !== id) : [...away, id],
+        }))
+      }
+    >
+      {isAway ? 'Show in the navigation' : 'Put away'}
+    </Button>
   )
 }
 
@@ -137,6 +162,7 @@ function Steps({ data }: { data: FirstRun }) {
         </Step>
       </ol>
       {now === -1 && <Done agentId={agent?.id} conversationId={answered?.id} />}
+      {now === -1 && agent && <NextSteps agentId={agent.id} />}
       {now === -1 && server && <RealAgent server={server} />}
     </>
   )
@@ -200,9 +226,6 @@ function Done({
       <h2 className="flex items-center gap-2 font-semibold">
         <PartyPopper size={16} aria-hidden /> All done
       </h2>
-      <p className="mt-1 text-sm">
-        Next: give the agent skills and credentials, decide what it must ask, or invite others.
-      </p>
       <p className="mt-3 flex flex-wrap gap-2">
         {agentId && (
           <Link to="/o/$org/agents/$id" params={{ org, id: agentId }} className={buttonClass('primary')}>

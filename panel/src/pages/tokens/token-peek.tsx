@@ -151,7 +151,7 @@ function Acts({ token, onIssued }: { token: Token; onIssued: Issued }) {
           ask(null)
         }}
       >
-        Programs that use it are refused from now on. This can’t be undone; a new token can be issued.
+        Programs that use this token are refused from now on. This can’t be undone; a new token can be issued.
       </ConfirmDialog>
     </>
   )
@@ -169,7 +169,7 @@ function Edit({ token }: { token: Token }) {
     ofCurrent: ({ name, permissions }: Pick<Token, 'name' | 'permissions'>) => ({ name, permissions }),
   })
   return (
-    <SectionForm title="What it is for, and what it may do" form={form}>
+    <SectionForm title="Name and permissions" form={form}>
       <SectionField form={form} name="name" label="Name">
         <TextInput value={form.values.name} onValue={(name) => form.set('name', name)} />
       </SectionField>
@@ -203,7 +203,7 @@ function RotateDialog({ token, onClose, onIssued }: { token: Token; onClose: () 
       open
       onClose={onClose}
       title={`New secret for ${token.name}`}
-      about="Its name and its permissions stay. The new secret is shown once."
+      about="The name and the permissions stay. The new secret is shown once."
       footer={
         <>
           <Button onClick={onClose}>Cancel</Button>

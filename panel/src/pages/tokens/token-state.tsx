@@ -15,5 +15,5 @@ export function TokenState({ token: { revokedAt, expiresAt, previousExpiresAt } 
       </Badge>
     )
   }
-  return <Badge tone="ok">Works</Badge>
+  return <Badge tone="ok">Active</Badge>
 }

@@ -100,7 +100,7 @@ export function TokensPage() {
       <ShownOnce
         open={issued !== null}
         title={`The secret of ${issued?.name ?? 'the token'}`}
-        about="Send it as `Authorization: Bearer …`. Keep it where your other secrets are."
+        about="Programs send it as “Authorization: Bearer …”. Keep it where your other secrets are."
         secrets={issued ? [{ label: 'Secret', text: issued.secret }] : []}
         onDone={() => setIssued(null)}
       />

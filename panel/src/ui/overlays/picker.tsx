@@ -41,7 +41,7 @@ export function Picker({
           if (open && reason !== 'input-change') setText('')
         }}
       >
-        <Base.InputGroup className="relative">
+        <Base.InputGroup className="relative flex">
           <Base.Input
             id={id}
             {...rest}

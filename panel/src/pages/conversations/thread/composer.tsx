@@ -62,11 +62,12 @@ export function Composer({ conversation, to, files, onFiles: setFiles, closed }:
   ])
   if (closed)
     return <div className="shrink-0 border-t border-line px-4 py-3 text-muted sm:px-6">{closed}</div>
+  // Its parts are as wide as the messages above.
   return (
     <form
       ref={box}
       aria-label="Write a message"
-      className="shrink-0 border-t border-line bg-canvas px-3 pt-2 pb-3 sm:px-6"
+      className="shrink-0 border-t border-line bg-canvas px-3 pt-2 pb-3 sm:px-6 sm:*:max-w-212"
       onSubmit={(event) => {
         event.preventDefault()
         send()

@@ -18,7 +18,7 @@ test('what waits says why the last attempt failed', () => {
 test('a failure says what it means and what the vendor said, and may be sent again', () => {
   const failed = deliveryWords(delivery({ status: 'FAILED', code: 'refused', error: '422: too rude' }))
   expect(failed).toMatchObject({ is: 'failed', canRetry: true })
-  expect(failed.more).toBe('The other side refused it. 422: too rude')
+  expect(failed.more).toBe('The other side refused the message. 422: too rude')
 })
 
 test('what came back is not sent again to the same address', () => {

@@ -12,12 +12,12 @@ export interface DeliveryWords {
 }
 
 const FAILURES: Record<NonNullable<MessageDelivery['code']>, string> = {
-  refused: 'The other side refused it.',
+  refused: 'The other side refused the message.',
   target_gone: 'The chat or address does not accept our messages. Ask the person.',
-  unknown_outcome: 'It is unknown whether it arrived. Check first: sent again, it may arrive twice.',
+  unknown_outcome: 'No one knows whether the message arrived. Check first: sent again, it may arrive twice.',
   gave_up: 'Every attempt failed. Correct the cause, then send it again.',
-  bounced: 'It came back. Correct the address.',
-  earlier_part: 'An earlier part of it failed.',
+  bounced: 'The message came back. Correct the address.',
+  earlier_part: 'An earlier part of the message failed.',
 }
 
 export function deliveryWords({ status, code, error }: MessageDelivery): DeliveryWords {

@@ -12,7 +12,7 @@ export type Item =
 /** Messages by the same author within this interval are grouped. */
 const TOGETHER_MS = 5 * 60_000
 /** Kinds that show their author's name. */
-const TALK = ['TEXT', 'FILE', 'VOICE']
+export const TALK = ['TEXT', 'FILE', 'VOICE']
 
 /** `newFrom`: the first unread seq; `dayOf`: a time's day in the user's time zone. */
 export function itemsOf(

@@ -13,6 +13,8 @@ import { Visible } from '../../../ui/visible'
 import { Attachments } from './attachments'
 import { Delivery } from './delivery'
 import { InlineApproval } from './inline-approval'
+import { TALK } from './items'
+import { MessageActions } from './message-actions'
 import { authorOf, type Names } from './names'
 import { Fold, ToolCall } from './tool'
 
@@ -25,9 +27,12 @@ interface Props {
   names: Names
   /** The agent has not received it yet. */
   waits: boolean
+  onQuote: (text: string) => void
 }
 
-export const Message = memo(function Message({ message, result, follows, marked, names, waits }: Props) {
+export const Message = memo(function Message(props: Props) {
+  const { message, result, follows, marked, names, waits, onQuote } = props
+  const { text } = contentOf(message.content)
   return (
     <article
       data-seq={message.seq}
@@ -36,18 +41,28 @@ export const Message = memo(function Message({ message, result, follows, marked,
       // Not an anchor for scrolling: loading older messages moves it into its call.
       data-loose={message.kind === 'TOOL_RESULT' || undefined}
       aria-label={`${authorOf(message, names)}, message ${message.seq}`}
+      // A touch puts the focus in it, which shows its actions.
+      tabIndex={-1}
       className={cx(
-        'rounded-control px-3 sm:px-6',
+        'relative rounded-control outline-none px-3 sm:px-6',
         follows ? 'pt-1' : 'pt-3',
         marked && 'changed bg-selected',
       )}
     >
       <Body message={message} result={result} follows={follows} names={names} waits={waits} />
+      {TALK.includes(message.kind) && text && (
+        <MessageActions
+          seq={message.seq}
+          text={text}
+          mine={message.authorUserId === names.viewer.id}
+          onQuote={onQuote}
+        />
+      )}
     </article>
   )
 })
 
-function Body({ message, result, follows, names, waits }: Omit<Props, 'marked'>) {
+function Body({ message, result, follows, names, waits }: Omit<Props, 'marked' | 'onQuote'>) {
   const content = contentOf(message.content)
   switch (message.kind) {
     case 'THINKING':
@@ -81,7 +96,7 @@ function Body({ message, result, follows, names, waits }: Omit<Props, 'marked'>)
 }
 
 /** A message by the agent, a member or a contact. */
-function Said({ message, follows, names, waits }: Omit<Props, 'marked' | 'result'>) {
+function Said({ message, follows, names, waits }: Omit<Props, 'marked' | 'onQuote' | 'result'>) {
   const content = contentOf(message.content)
   const mine = message.authorUserId === names.viewer.id
   const isAgent = message.role === 'ASSISTANT' && message.authorUserId === null

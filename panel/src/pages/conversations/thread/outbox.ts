@@ -4,7 +4,7 @@
 import type { Client } from '@urql/core'
 import { useEffect, useSyncExternalStore } from 'react'
 import { onClient } from '../../../api/current-client'
-import { isUnanswered, problemOf, wordsOf } from '../../../api/errors'
+import { isRetryable, problemOf, wordsOf } from '../../../api/errors'
 import { graphql } from '../../../api/graphql'
 import { resync } from '../../../api/live'
 import { once, randomKey } from '../../../api/use-act'
@@ -170,7 +170,7 @@ async function send(client: Client, orgId: number, key: string): Promise<void> {
     change(key, {
       state: 'failed',
       problem: wordsOf(error),
-      ...(isUnanswered(error) ? {} : { key: randomKey() }),
+      ...(isRetryable(error) ? {} : { key: randomKey() }),
     })
   }
 }

@@ -114,8 +114,8 @@ function Banner({ conversation, pending, onTake, onHandBack }: BannerProps) {
         <strong className="font-semibold">
           {isMine ? 'You answer' : `${takenOverByName ?? 'Someone'} answers`}
         </strong>{' '}
-        instead of {agent?.name ?? 'the agent'}. Taken over <Time at={takenOverAt} />; it ends by itself after
-        60 minutes without a word.
+        instead of {agent?.name ?? 'the agent'}. Taken over <Time at={takenOverAt} />; the agent answers again
+        after 60 minutes without a message.
       </p>
       <Gate on={conversation} may="agent.interact">
         {isMine ? (

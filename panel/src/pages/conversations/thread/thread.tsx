@@ -16,6 +16,8 @@ import { Message } from './message'
 import type { Names } from './names'
 import { onSent, type Pending, usePending } from './outbox'
 import { PendingMessages } from './pending'
+import { repeatable } from './retry'
+import { RetryTurn } from './retry-turn'
 import { type Position, positionOf, savePosition } from './scroll-positions'
 import { Streaming } from './streaming'
 import { useArrivals } from './use-arrivals'
@@ -30,9 +32,11 @@ interface Props {
   conversation: ConversationRecord
   /** Moves a message back into the composer. */
   onEdit: (message: Pending) => void
+  /** Quotes a text in the composer. Stable. */
+  onQuote: (text: string) => void
 }
 
-export function ThreadView({ conversation, onEdit }: Props) {
+export function ThreadView({ conversation, onEdit, onQuote }: Props) {
   const org = useOrg()
   const { user } = useViewer()
   const { timeZone } = useZone()
@@ -86,6 +90,9 @@ export function ThreadView({ conversation, onEdit }: Props) {
     () => begunTurns(shown.messages, conversation.openTurns),
     [shown.messages, conversation.openTurns],
   )
+  // Nothing to repeat while messages follow, or are on their way.
+  const failed =
+    isWorking || shown.hasAfter || pending.length > 0 ? null : repeatable(shown.messages, user.id)
   const arrivals = useArrivals(thread, conversation.lastSeq, scroll.isAtEnd, names)
   if (scroll.isAtEnd && !shown.hasAfter) seen.current = Math.max(seen.current, lastSeq(shown))
   const unseen = Math.max(0, Math.max(newest, conversation.lastSeq) - seen.current)
@@ -123,7 +130,7 @@ export function ThreadView({ conversation, onEdit }: Props) {
         onScroll={scroll.onScroll}
         className="min-h-0 grow overflow-y-auto overscroll-contain outline-offset-[-2px] [overflow-anchor:none]"
       >
-        <div ref={scroll.content} className="mx-auto max-w-4xl pt-2 pb-5">
+        <div ref={scroll.content} className="max-w-4xl pt-2 pb-5">
           {thread.loading ? (
             <ThreadSkeleton />
           ) : (
@@ -146,10 +153,12 @@ export function ThreadView({ conversation, onEdit }: Props) {
                 marked={marked === item.message.seq || (marked !== null && marked === item.result?.seq)}
                 names={names}
                 waits={streams.size === 0 && isWaiting(item.message, begun)}
+                onQuote={onQuote}
               />
             ),
           )}
           {!shown.hasAfter && <Streaming streams={streams} agent={names.agent} />}
+          {failed && <RetryTurn conversation={conversation} text={failed} />}
           {!shown.hasAfter && <PendingMessages messages={pending} onEdit={onEdit} />}
         </div>
       </div>
@@ -262,7 +271,7 @@ function ThreadSkeleton() {
 function NothingSaid() {
   return (
     <Empty icon={MessageSquare} title="Nothing has been said yet">
-      Write the first message below. The agent gets it as its next turn.
+      Write the first message below. The agent answers in its next turn.
     </Empty>
   )
 }

@@ -36,7 +36,7 @@ export function read(text: string): Unsent[] {
 
 /** Why it was not sent. */
 export function unsentReason(files: readonly { name: string }[]): string {
-  const why = 'The page was left before it was accepted.'
+  const why = 'The page was left before the message was accepted.'
   return files.length > 0 ? `${why} Add its files again: ${files.map(({ name }) => name).join(', ')}.` : why
 }
 

@@ -66,15 +66,15 @@ export function WorkLine({ conversation }: { conversation: ConversationRecord })
       <span className="min-w-0 grow basis-24">
         {turn.state === 'QUEUED' ? (
           rest ? (
-            `It begins when it can: ${rest}.`
+            `This turn waits: ${rest}.`
           ) : (
-            'It begins in a moment.'
+            'This turn begins in a moment.'
           )
         ) : turn.state === 'WAITING_APPROVAL' ? (
           <Link
             to="/o/$org/approvals"
             params={{ org: org.id }}
-            search={{ conversation: conversation.id }}
+            search={{ tab: 'all', conversation: conversation.id }}
             className="text-accent-text hover:underline"
           >
             {pendingApprovals === 1 ? 'One decision is' : `${pendingApprovals} decisions are`} needed
@@ -87,7 +87,7 @@ export function WorkLine({ conversation }: { conversation: ConversationRecord })
             </span>
           </>
         )}
-        {queued > 0 && turn.state !== 'QUEUED' && ' · what you wrote meanwhile comes next'}
+        {queued > 0 && turn.state !== 'QUEUED' && ' · your next messages follow'}
       </span>
       <ActionButton size="sm" icon={Square} busy={act.pending} action={stop}>
         Stop

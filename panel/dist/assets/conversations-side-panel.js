@@ -1,0 +1,36 @@
+import{r as e}from"./rolldown-runtime.js";import{Et as t,K as n,Sn as r,Tt as i,g as a,jn as o,kn as s,w as c,xt as l,yt as u}from"./shared.js";import{A as d,D as f,d as p,k as m,n as h,t as g}from"./shell.js";import{C as _,d as v,g as y,h as b,p as x,s as S}from"./status.js";import{a as C,i as w}from"./forms.js";import{t as T}from"./use-inert-background.js";import{s as E}from"./records.js";var D=e(o(),1),O=s(),k=c(`
+    mutation EraseContact($orgId: Id!, $contactId: Id!) {
+      eraseContact(orgId: $orgId, contactId: $contactId) { ...ErasureFields }
+    }
+  `,[E]);function A({id:e,name:t}){let n=m(),r=a(k),[o,s]=(0,D.useState)(!1);return(0,O.jsxs)(f,{may:`organization.erase`,children:[(0,O.jsx)(i,{size:`sm`,className:`mt-3`,onClick:()=>s(!0),children:`Erase the contact`}),(0,O.jsx)(C,{open:o,onClose:()=>s(!1),title:`Erase ${t}?`,action:`Schedule the erasure`,busy:r.pending,onConfirm:async()=>{let t={orgId:n.id,contactId:e};await r(t,{said:`The erasure is scheduled: see Settings, Data`}),s(!1)},children:`After a grace period their name and addresses are replaced for good, and their raw e-mails deleted, so no answer reaches them through this conversation. The texts of messages stay.`})]})}function j({inputTokens:e,outputTokens:t,cacheReadTokens:n,cacheWriteTokens:r}){let i=[[e,`read`],[t,`written`],[n,`from a cache`],[r,`into a cache`]].filter(([e],t)=>e!==null&&(t<2||Number(e)>0));return i.length===0?null:i.map(([e,t])=>`${Number(e).toLocaleString()} ${t}`).join(`, `)}var M=c(`
+  query ConversationContact($orgId: Id!, $id: Id!) {
+    contact(orgId: $orgId, id: $id) {
+      id
+      name
+      note
+      createdAt
+      identities { id transport originId displayName lastSeenAt }
+    }
+  }
+`),N=c(`
+  query ConversationTurns($orgId: Id!, $conversationId: Id!) {
+    turns(orgId: $orgId, conversationId: $conversationId, page: 1, limit: 50) {
+      data {
+        id
+        state
+        cause
+        createdAt
+        startedAt
+        endedAt
+        error
+        firstSeq
+        model
+        inputTokens
+        outputTokens
+        cacheReadTokens
+        cacheWriteTokens
+        costMicro
+      }
+    }
+  }
+`);function P({conversation:e,panel:r,onClose:i}){let a=(0,D.useRef)(null);n(i),T(a);let o=(e,t)=>({id:e,label:t,link:{to:`.`,search:t=>({...t,panel:e})}});return(0,O.jsxs)(`aside`,{ref:a,tabIndex:-1,"aria-label":`About this conversation`,className:`slide-in fixed inset-0 z-30 flex flex-col border-line bg-canvas outline-none lg:static lg:z-auto lg:w-88 lg:shrink-0 lg:border-l`,children:[(0,O.jsxs)(`header`,{className:`flex shrink-0 items-center border-b border-line pr-2 pl-3`,children:[(0,O.jsx)(`div`,{className:`min-w-0 grow`,children:(0,O.jsx)(w,{label:`Parts`,current:r,tabs:[o(`details`,`Details`),o(`turns`,`Turns`)]})}),(0,O.jsx)(t,{icon:d,label:`Close`,keys:`escape`,onClick:i})]}),(0,O.jsx)(`div`,{className:`min-h-0 grow overflow-y-auto p-4`,children:r===`turns`?(0,O.jsx)(L,{conversationId:e.id}):(0,O.jsx)(F,{conversation:e})})]})}function F({conversation:e}){let t=m(),{agent:n,agentDetails:i,contactName:a,channelName:o,transport:s}=e;return(0,O.jsxs)(`div`,{className:`space-y-6`,children:[(0,O.jsxs)(`section`,{children:[(0,O.jsx)(`h3`,{className:`mb-2 text-sm font-medium`,children:`Participants`}),(0,O.jsxs)(h,{children:[n&&(0,O.jsx)(g,{name:`Agent`,children:(0,O.jsxs)(`span`,{className:`flex flex-wrap items-center gap-2`,children:[(0,O.jsx)(r,{to:`/o/$org/agents/$id`,params:{org:t.id,id:n.id},className:`text-accent-text hover:underline`,children:(0,O.jsx)(S,{text:n.name})}),i&&(0,O.jsx)(v,{of:`agent`,value:i.status})]})}),(0,O.jsx)(g,{name:`Contact`,children:a?(0,O.jsx)(S,{text:a}):(0,O.jsx)(`span`,{className:`text-muted`,children:`none`})}),(0,O.jsxs)(g,{name:`Channel`,children:[o?(0,O.jsx)(S,{text:o}):(0,O.jsx)(`span`,{className:`text-muted`,children:`this panel`}),s!==`INTERNAL`&&(0,O.jsxs)(`span`,{className:`text-muted`,children:[` (`,x(s),`)`]})]})]})]}),e.contactId&&t.can(`contact.view`)&&(0,O.jsx)(I,{id:e.contactId}),(0,O.jsxs)(`section`,{children:[(0,O.jsx)(`h3`,{className:`mb-2 text-sm font-medium`,children:`The conversation`}),(0,O.jsxs)(h,{children:[(0,O.jsx)(g,{name:`Short code`,children:e.ref}),(0,O.jsx)(g,{name:`Started`,children:(0,O.jsx)(y,{at:e.createdAt})}),(0,O.jsx)(g,{name:`Last active`,children:(0,O.jsx)(y,{at:e.lastActivityAt})}),(0,O.jsx)(g,{name:`Messages`,children:e.messageCount.toLocaleString()}),(0,O.jsx)(g,{name:`Model`,children:e.model?(0,O.jsx)(S,{text:e.model}):(0,O.jsx)(z,{why:`The agent does not report its model.`})}),(0,O.jsx)(g,{name:`Context`,children:e.contextTokens===null?(0,O.jsx)(z,{why:`The agent does not report its context size.`}):`${e.contextTokens.toLocaleString()} tokens`})]})]})]})}function I({id:e}){let t=m(),{data:n}=p({query:M,variables:{orgId:t.id,id:e},on:t=>t.kind===`CONTACT`&&t.id===e}),r=n?.contact;return r?(0,O.jsxs)(`section`,{children:[(0,O.jsx)(`h3`,{className:`mb-2 text-sm font-medium`,children:`The contact`}),(0,O.jsxs)(h,{children:[r.identities.map(e=>(0,O.jsxs)(g,{name:x(e.transport),children:[(0,O.jsx)(S,{text:e.displayName??e.originId}),e.displayName&&(0,O.jsx)(`span`,{className:`block text-xs text-muted`,children:(0,O.jsx)(S,{text:e.originId})})]},e.id)),(0,O.jsx)(g,{name:`First seen`,children:(0,O.jsx)(y,{at:r.createdAt})}),r.note&&(0,O.jsx)(g,{name:`Note`,children:(0,O.jsx)(`span`,{className:`whitespace-pre-wrap`,children:(0,O.jsx)(S,{text:r.note})})})]}),(0,O.jsx)(A,{id:e,name:r.name})]}):null}function L({conversationId:e}){let t=m(),{data:n,loading:r,error:i,refetch:a}=p({query:N,variables:{orgId:t.id,conversationId:e},on:[`TURN`]});if(r)return(0,O.jsx)(u,{className:`h-24`});if(i&&!n?.turns)return(0,O.jsx)(l,{error:i,retry:a});let o=n?.turns?.data??[];return o.length===0?(0,O.jsx)(`p`,{className:`text-muted`,children:`The agent has not worked here yet.`}):(0,O.jsx)(`ol`,{className:`space-y-3`,children:o.map(e=>(0,O.jsx)(`li`,{className:`rounded-control border border-line p-3`,children:(0,O.jsx)(R,{turn:e})},e.id))})}function R({turn:e}){let{currency:t}=m(),n=_(e.costMicro,t);return(0,O.jsxs)(O.Fragment,{children:[(0,O.jsxs)(`div`,{className:`mb-2 flex items-center justify-between gap-2`,children:[(0,O.jsx)(v,{of:`turn`,value:e.state}),(0,O.jsx)(`span`,{className:`text-xs text-muted`,children:(0,O.jsx)(y,{at:e.createdAt,as:`stamp`})})]}),(0,O.jsxs)(h,{children:[(0,O.jsx)(g,{name:`Took`,children:(0,O.jsx)(b,{from:e.startedAt,to:e.endedAt})}),(0,O.jsx)(g,{name:`Tokens`,children:j(e)??(0,O.jsx)(z,{why:`The agent does not report its tokens.`})}),(0,O.jsx)(g,{name:`Cost`,children:n??(0,O.jsx)(z,{why:`The agent does not report its cost.`})}),e.firstSeq&&(0,O.jsx)(g,{name:`Begins`,children:(0,O.jsxs)(r,{to:`.`,search:t=>({...t,seq:e.firstSeq??void 0}),className:`text-accent-text hover:underline`,children:[`at message `,e.firstSeq]})}),e.error&&(0,O.jsx)(g,{name:`Why`,children:(0,O.jsx)(S,{text:e.error})})]})]})}function z({why:e}){return(0,O.jsxs)(`span`,{className:`text-faint`,"data-tip":e,children:[(0,O.jsx)(`span`,{"aria-hidden":!0,children:`–`}),(0,O.jsx)(`span`,{className:`sr-only`,children:e})]})}export{P as SidePanel};

@@ -1,0 +1,5 @@
+import{r as e}from"./rolldown-runtime.js";import{jn as t,kn as n,w as r}from"./shared.js";import{d as i,k as a}from"./shell.js";import{s as o}from"./fields.js";var s=e(t(),1),c=[`anthropic`,`openai`],l=r(`
+  query KnownModels($orgId: Id!) {
+    agentFeed(orgId: $orgId, limit: 200) { data { id resolvedModel offeredModels { id } } }
+  }
+`);function u(){let{id:e}=a(),{data:t}=i({query:l,variables:{orgId:e},on:[]});return(0,s.useMemo)(()=>{let e=(t?.agentFeed?.data??[]).flatMap(({resolvedModel:e,offeredModels:t})=>[...e?[e]:[],...(t??[]).map(({id:e})=>e)]);return[...new Set(e)].sort()},[t])}var d=n();function f({suggestions:e,...t}){let n=(0,s.useId)();return(0,d.jsxs)(d.Fragment,{children:[(0,d.jsx)(o,{...t,list:n,autoComplete:`off`,spellCheck:!1}),(0,d.jsx)(`datalist`,{id:n,children:e.map(e=>(0,d.jsx)(`option`,{value:e},e))})]})}export{c as n,u as r,f as t};

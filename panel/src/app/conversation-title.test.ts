@@ -1,0 +1,8 @@
+import { expect, test } from 'vitest'
+import { withoutCode } from './conversation-title'
+
+test('the code of an error is not shown, and other messages are left alone', () => {
+  expect(withoutCode('ERROR', 'INTERRUPTED The agent ended')).toBe('The agent ended')
+  expect(withoutCode('ERROR', 'The agent ended')).toBe('The agent ended')
+  expect(withoutCode('TEXT', 'NASA called')).toBe('NASA called')
+})

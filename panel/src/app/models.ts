@@ -1,0 +1,26 @@
+// Names of models and providers, as suggestions: those that agents of the organization use or offer.
+import { useMemo } from 'react'
+import { graphql } from '../api/graphql'
+import { useLive } from '../api/use-live'
+import { useOrg } from './organization'
+
+/** The providers whose addresses the service knows; others are reached at an address of their own. */
+export const PROVIDERS = ['anthropic', 'openai']
+
+const ModelsQuery = graphql(`
+  query KnownModels($orgId: Id!) {
+    agentFeed(orgId: $orgId, limit: 200) { data { id resolvedModel offeredModels { id } } }
+  }
+`)
+
+export function useModels(): string[] {
+  const { id: orgId } = useOrg()
+  const { data } = useLive({ query: ModelsQuery, variables: { orgId }, on: [] })
+  return useMemo(() => {
+    const found = (data?.agentFeed?.data ?? []).flatMap(({ resolvedModel, offeredModels }) => [
+      ...(resolvedModel ? [resolvedModel] : []),
+      ...(offeredModels ?? []).map(({ id }) => id),
+    ])
+    return [...new Set(found)].sort()
+  }, [data])
+}

@@ -1,0 +1,46 @@
+// Chooses a new channel's transport, and says what to do at its vendor first.
+import { Field } from '../../ui/field'
+import { Guide } from './guide'
+import { PLANNED_NAMES, TRANSPORT_NAMES, TRANSPORTS, type Transport } from './transports'
+
+interface Props {
+  value: Transport
+  onValue: (value: Transport) => void
+}
+
+export function TransportChoice({ value, onValue }: Props) {
+  return (
+    <>
+      <Field label="Transport">
+        <select
+          value={value}
+          onChange={(event) => onValue(event.target.value as Transport)}
+          className="control"
+        >
+          {TRANSPORT_NAMES.map((each) => (
+            <option key={each.value} value={each.value}>
+              {each.label}
+            </option>
+          ))}
+          <optgroup label="Planned" disabled>
+            {PLANNED_NAMES.map((each) => (
+              <option key={each.value} value={each.value}>
+                {each.label}
+              </option>
+            ))}
+          </optgroup>
+        </select>
+      </Field>
+      <div className="rounded-card bg-sunken px-4 py-3 text-sm">
+        <ol className="list-decimal space-y-1 pl-4">
+          {TRANSPORTS[value].setup.map((step) => (
+            <li key={step}>{step}</li>
+          ))}
+        </ol>
+        <p className="mt-2">
+          <Guide transport={value} />
+        </p>
+      </div>
+    </>
+  )
+}

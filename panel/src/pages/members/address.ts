@@ -1,0 +1,9 @@
+// What is unusual about an address that the service accepts. Pure, tested.
+
+/** A domain without a dot is valid, and hardly ever meant. */
+export function addressHint(email: string): string | undefined {
+  const domain = /^[^\s@]+@([^\s@]+)$/.exec(email.trim())?.[1]
+  return domain && !domain.includes('.')
+    ? `“${domain}” has no ending such as .com: only servers in your own network can have such a name.`
+    : undefined
+}

@@ -1,0 +1,26 @@
+// A text input with suggestions: known values are offered, and others can be typed.
+import { useId } from 'react'
+import { TextInput } from './inputs'
+
+interface Props {
+  id?: string
+  'aria-describedby'?: string
+  'aria-invalid'?: boolean
+  value: string
+  onValue: (value: string) => void
+  suggestions: readonly string[]
+}
+
+export function SuggestedInput({ suggestions, ...field }: Props) {
+  const list = useId()
+  return (
+    <>
+      <TextInput {...field} list={list} autoComplete="off" spellCheck={false} />
+      <datalist id={list}>
+        {suggestions.map((value) => (
+          <option key={value} value={value} />
+        ))}
+      </datalist>
+    </>
+  )
+}
