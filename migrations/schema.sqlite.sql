@@ -1104,7 +1104,7 @@ CREATE TABLE idempotency_keys (
     answer_sealed BLOB, -- Sealed, because not everyone may read it.
     answer_bytes BIGINT, -- Its size, so that a caller's responses can be added up.
     claimed_at BIGINT NOT NULL,
-    expires_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL, records TEXT,
     PRIMARY KEY (organization_id, caller, idempotency_key)
 );
 

@@ -9,8 +9,9 @@
 //! - [`handlers`]: events and questions from a feature to those above it, inside a transaction
 //! - [`events`], [`queue`], [`hosts`], [`mail`]: the effects of a change: news for subscribers, jobs, commands for
 //!   hosts, letters
-//! - [`limits`], [`resource_limits`]: how often a caller may ask, and how much they may hold at a time
-//! - [`request`]: who is asking, from where, and how · [`outbound`]: HTTP calls to other services
+//! - [`rate_limits`], [`resource_limits`]: how often a caller may ask, and how much they may hold at a time ·
+//!   [`storage`]: the organizations whose storage is full
+//! - [`request`], [`request_notes`]: who is asking, from where, and how · [`outbound`]: HTTP calls to other services
 //! - [`tasks`]: background work that a shutdown waits for · [`job_counts`]: the result of a job over all organizations
 //!
 //! Nothing here knows a resource of the product, the schema or a transport.
@@ -23,13 +24,14 @@ pub mod handlers;
 pub mod hosts;
 pub mod job_counts;
 pub mod keys;
-pub mod limits;
 pub mod mail;
 pub mod outbound;
 pub mod policy;
 pub mod queue;
+pub mod rate_limits;
 pub mod replicas;
 pub mod request;
+pub mod request_notes;
 pub mod resource_limits;
 pub mod sealing;
 pub mod storage;
@@ -48,17 +50,17 @@ use self::{
     access::{Access, CREDENTIALS_KEPT, Permits, decisions, password::Cost},
     config::{Config, Prices, RiskRules},
     events::Hub,
-    hosts::Hosts,
-    limits::RateLimiter,
+    hosts::HostConnections,
     mail::Mailer,
     policy::Policy,
     queue::Queue,
+    rate_limits::RateLimiter,
     replicas::Replicas,
     resource_limits::ResourceLimits,
     sealing::LiveRing,
     storage::FullStorage,
     store::Db,
-    tasks::{Tasks, Workshop},
+    tasks::{CpuPool, Tasks},
     telemetry::{metrics, traces},
 };
 pub use self::{
@@ -84,12 +86,12 @@ pub struct Core {
     pub profiles: Profiles,
     pub prices: Prices,
     /// Seals and opens secrets.
-    pub keys: LiveRing,
+    pub sealing: LiveRing,
     pub mailer: Mailer,
     /// The network, as transports of channels use it.
     pub network: Network,
     /// Rate limits; `None` if requests are not limited.
-    pub limits: Option<RateLimiter>,
+    pub rate_limits: Option<RateLimiter>,
     /// Limits on the memory and connections that callers hold.
     pub resource_limits: ResourceLimits,
     /// The state of the audit log: recent refusals, and the key of its checkpoints.
@@ -98,14 +100,14 @@ pub struct Core {
     pub events: Arc<Hub>,
     /// The [`handlers`] of domain events and questions, by type.
     pub handlers: Extensions,
-    pub hosts: Hosts,
+    pub hosts: HostConnections,
     /// The lanes of jobs, and how they are woken.
     pub queue: Queue,
     pub tasks: Tasks,
     /// The organizations whose storage is full.
     pub full: FullStorage,
     /// CPU work on tenants' texts.
-    pub workshop: Workshop,
+    pub cpu_pool: CpuPool,
     /// This replica, and those with a different policy folder.
     pub replicas: Replicas,
     pub started_at: Timestamp,
@@ -117,13 +119,13 @@ pub struct Options {
     pub clock: Clock,
     pub password_cost: Cost,
     /// How long credentials and memberships are cached.
-    pub credentials_kept: Duration,
+    pub credential_cache_ttl: Duration,
     /// Whether changes are written to the audit log. No setting turns this off; it exists to measure what the log
     /// costs.
     pub audited: bool,
     /// Whether PostgreSQL ends a read that takes longer than any request may. The reads of a command may take as long
     /// as they need.
-    pub reads_end: bool,
+    pub has_read_timeout: bool,
 }
 
 impl Default for Options {
@@ -131,9 +133,9 @@ impl Default for Options {
         Self {
             clock: Clock::system(),
             password_cost: Cost::STANDARD,
-            credentials_kept: CREDENTIALS_KEPT,
+            credential_cache_ttl: CREDENTIALS_KEPT,
             audited: true,
-            reads_end: true,
+            has_read_timeout: true,
         }
     }
 }
@@ -155,7 +157,7 @@ impl Core {
         }
         // PostgreSQL ends a read this long after the request's deadline.
         let longest = config.limits.request_timeout() + ANSWER_WAIT;
-        let db = Db::open_with(&config.database, options.reads_end.then_some(longest)).await?;
+        let db = Db::open_with(&config.database, options.has_read_timeout.then_some(longest)).await?;
         let (risk, prices, profiles) = (config.risk()?, config.prices()?, config.profiles()?);
         keys::require_presence(&config, &db).await?;
         let keys = config.keys().context("key file")?;
@@ -167,19 +169,19 @@ impl Core {
             profiles,
             prices,
             access: Access::new(&config, &keys, &options, permits)?,
-            keys: LiveRing::new(keys.ring().clone()),
+            sealing: LiveRing::new(keys.ring().clone()),
             mailer: Mailer::new(&config).context("mail")?,
             network: outbound::network(&config).context("channels")?,
-            limits: RateLimiter::new(&config.rate_limits, &options.clock),
+            rate_limits: RateLimiter::new(&config.rate_limits, &options.clock),
             resource_limits: ResourceLimits::new(&config),
             audit: audit::Recorder::new(&keys, options.audited),
             events: Arc::default(),
             handlers,
-            hosts: Hosts::default(),
+            hosts: HostConnections::default(),
             queue: Queue::default(),
             tasks: Tasks::default(),
             full: FullStorage::default(),
-            workshop: Workshop::default(),
+            cpu_pool: CpuPool::default(),
             replicas: Replicas::default(),
             started_at: options.clock.now(),
             clock: options.clock,
@@ -199,7 +201,7 @@ impl Core {
         if let Err(problem) = decisions::flush(self).await {
             tracing::error!(%problem, "decisions.not_written");
         }
-        if let Err(problem) = replicas::leave(self).await {
+        if let Err(problem) = replicas::delete_row(self).await {
             tracing::warn!(%problem, "replica.not_signed_off");
         }
         self.db.close().await;

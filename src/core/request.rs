@@ -13,11 +13,11 @@ use sea_orm::Statement;
 use super::{
     Core,
     access::{Caller, Jar},
-    limits::RequestNotes,
+    request_notes::RequestNotes,
     store::{Precondition, Transaction},
 };
 use crate::base::{
-    enums::DecidedVia,
+    enums::{DecidedVia, RecordKind},
     ids::OrgId,
     permission::Permission,
     problem::{Code, Problem, Result},
@@ -25,8 +25,9 @@ use crate::base::{
 
 /// An idempotency key held by a request.
 pub trait HeldKey: Send + Sync {
-    /// The statement that must touch the key's row in the transaction of the change; otherwise nothing is committed.
-    fn mark(&self) -> Statement;
+    /// The statement that must touch the key's row in the transaction of the change; otherwise nothing is committed. It
+    /// stores the created records.
+    fn mark(&self, created: &[(RecordKind, i64)]) -> Statement;
 
     /// Records that the response contains something that requires this permission.
     fn needs(&self, org: OrgId, permission: Permission);
@@ -121,7 +122,7 @@ impl Request {
     }
 
     /// Makes the request depend on the state of a record.
-    pub fn demand(&self, precondition: Arc<dyn Precondition>) {
+    pub fn set_precondition(&self, precondition: Arc<dyn Precondition>) {
         // A request has at most one precondition.
         let _ = self.precondition.set(precondition);
     }
@@ -136,7 +137,8 @@ impl Request {
     pub(crate) async fn begin(&self) -> Result<Transaction> {
         let transaction = self.core.db.begin().await?;
         if let Some(key) = self.key() {
-            transaction.demand(key.mark());
+            let key = Arc::clone(key);
+            transaction.require_mark(move |created| key.mark(created));
         }
         Ok(transaction)
     }

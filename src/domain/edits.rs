@@ -44,7 +44,12 @@ impl Scope {
         match revision {
             Some(revision) => {
                 let id = id.into();
-                self.expecting(Arc::new(Expected { kind, id, revision, is_checked: AtomicBool::new(false) }))
+                self.with_precondition(Arc::new(Expected {
+                    kind,
+                    id,
+                    revision,
+                    is_checked: AtomicBool::new(false),
+                }))
             }
             None => self.clone(),
         }

@@ -17,7 +17,7 @@ use crate::{
     },
     core::store::{
         Tx,
-        sql::{Door as _, OrgSql},
+        sql::{OrgSql, RunSql as _},
     },
 };
 

@@ -8,7 +8,7 @@ use crate::{
     },
     core::store::{
         Tx,
-        sql::{Door as _, OrgSql, Write as _, row, sql},
+        sql::{OrgSql, RunSql as _, RunWritingSql as _, row, sql},
     },
 };
 

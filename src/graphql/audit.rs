@@ -21,7 +21,7 @@ use crate::{
     read::{Page, Record, Rows, Spec, words},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from as at_least, length, name, range},
+        bounds::{at_least, bounds, length, name, range},
         permit::permit,
     },
 };
@@ -72,7 +72,12 @@ impl Record for AuditEntry {
                     target_name(),
                     "The target's name, as it is now. Null if it is gone.",
                 )
-                .made::<Vec<AuditField>>("fields", "t.changes", fields, "What changed, field by field.")
+                .parts_made_by::<Vec<AuditField>>(
+                    "fields",
+                    "t.changes",
+                    fields,
+                    "What changed, field by field.",
+                )
                 .column::<Json<Value>>("changes", "What changed. For secrets, only that they changed.")
                 .column::<Option<String>>(
                     "request_id",

@@ -7,12 +7,12 @@ use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
         ids::{Id, OrgId},
-        numerals::counted,
+        numerals::with_noun,
         permission::Permission,
         problem::{Problem, Result},
     },
-    core::{News, access::Permit},
-    resolvers::{Enter, follow, permit::member},
+    core::access::Permit,
+    resolvers::{Enter, permit::member, subscribe},
 };
 
 /// A change to a record. It carries no data: clients refetch what they show.
@@ -33,8 +33,8 @@ pub const fn needed(kind: RecordKind) -> &'static [Permission] {
         RecordKind::Agent | RecordKind::Channel => &[Permission::AgentView],
         RecordKind::Approval => &[Permission::ApprovalView],
         RecordKind::Attachment | RecordKind::Message | RecordKind::Turn => &[Permission::AgentOutputView],
-        // The list needs the first, a single conversation the second.
         RecordKind::AuditEntry => &[Permission::AuditView],
+        // The list needs the first, a single conversation the second.
         RecordKind::Conversation => &[Permission::ConversationView, Permission::AgentOutputView],
         RecordKind::Contact => &[Permission::ContactView],
         RecordKind::Credential => &[Permission::CredentialView],
@@ -68,17 +68,15 @@ impl ChangeSubscription {
         let scope = ctx.enter(org_id).await?;
         require_few(kinds.as_deref())?;
         let is_wanted = move |kind| kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind));
-        let told = follow(&scope, Permit::Member, move |event| is_wanted(event.kind))?;
+        let told = subscribe(&scope, Permit::Member, move |event| is_wanted(event.kind))?;
         // A client that reads before this event may miss changes in between.
-        let begins = stream::once(future::ready(Ok((scope, News::Resync))));
+        let begins = stream::once(future::ready(Ok((scope, None))));
         Ok(begins.chain(told).filter_map(async |told| match told {
-            Ok((scope, News::Changed(event))) => needed(event.kind)
+            Ok((scope, Some(event))) => needed(event.kind)
                 .iter()
                 .any(|permission| scope.may(*permission))
                 .then(|| Ok(Change { kind: Some(event.kind), id: Some(Id(event.id)), op: event.op })),
-            Ok((_, News::Resync | News::Recheck)) => {
-                Some(Ok(Change { kind: None, id: None, op: ChangeOp::Resync }))
-            }
+            Ok((_, None)) => Some(Ok(Change { kind: None, id: None, op: ChangeOp::Resync })),
             Err(problem) => Some(Err(problem)),
         }))
     }
@@ -89,7 +87,7 @@ impl ChangeSubscription {
 fn require_few(kinds: Option<&[RecordKind]>) -> Result<()> {
     let most = RecordKind::ALL.len();
     if kinds.is_some_and(|kinds| kinds.len() > most) {
-        let detail = format!("`kinds` can have at most {}.", counted(most, "item"));
+        let detail = format!("`kinds` can have at most {}.", with_noun(most, "item"));
         return Err(Problem::invalid_parameter("kinds", "TOO_LONG", detail));
     }
     Ok(())

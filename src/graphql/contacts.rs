@@ -17,7 +17,7 @@ use crate::{
     read::{Many, One, Page, Record, Rows, Spec},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from, length, name, range},
+        bounds::{at_least, bounds, length, name, range},
         permit::permit,
     },
 };
@@ -29,7 +29,7 @@ impl Record for Contact {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             Spec::new("Contact", "contacts t", "A person who writes to agents through channels.")
                 .permission(Permission::ContactView)
-                .living("t.archived_at IS NULL")
+                .visible("t.archived_at IS NULL")
                 .column::<ContactId>("id", "Identifies the contact.")
                 .column::<OrgId>("organization_id", "The organization the contact belongs to.")
                 .revision(RecordKind::Contact)
@@ -93,7 +93,7 @@ impl ContactQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(directive = bounds::apply(length(1, 200)))] search: Option<String>,
     ) -> Answer<Page<Contact>> {

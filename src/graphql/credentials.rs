@@ -22,7 +22,7 @@ use crate::{
     read::{Many, One, Page, Record, Rows, Spec},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from, length, range},
+        bounds::{at_least, bounds, length, range},
         permit::permit,
     },
 };
@@ -43,7 +43,7 @@ impl Record for Credential {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             let spec = Spec::new("Credential", "credentials t", "A credential: a named set of secrets.")
                 .permission(Permission::CredentialView)
-                .viewer_can(|scope| scope.can(&["credential"]))
+                .viewer_can(|scope| scope.permissions_json(&["credential"]))
                 .column::<CredentialId>("id", "Identifies the credential.")
                 .revision(RecordKind::Credential)
                 .column::<String>("name", "The name, unique in the organization.")
@@ -152,7 +152,7 @@ impl CredentialQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(desc = "Whether to include archived credentials.", default_with = "Some(false)")]
         include_archived: Option<bool>,

@@ -19,7 +19,7 @@ use crate::{
     read::{Many, One, Page, Record, Rows, Spec},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from, length, range},
+        bounds::{at_least, bounds, length, range},
         permit::permit,
     },
 };
@@ -35,7 +35,7 @@ impl Record for McpServer {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             Spec::new("McpServer", "mcp_servers t", "An MCP server: a set of tools that agents may call.")
                 .permission(Permission::McpView)
-                .viewer_can(|scope| scope.can(&["mcp"]))
+                .viewer_can(|scope| scope.permissions_json(&["mcp"]))
                 .column::<McpServerId>("id", "Identifies the MCP server.")
                 .revision(RecordKind::McpServer)
                 .column::<String>("name", "The name, unique in the organization.")
@@ -142,7 +142,7 @@ impl McpQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(desc = "Whether to include archived MCP servers.", default_with = "Some(false)")]
         include_archived: Option<bool>,

@@ -43,7 +43,9 @@ impl Record for Organization {
             let spec = Spec::new("Organization", FROM, "An organization: a tenant.")
                 .tenant("t.id")
                 .permission(Permission::OrganizationView)
-                .viewer_can(|scope| scope.can(&["organization", "member", "token", "audit", "policy"]));
+                .viewer_can(|scope| {
+                    scope.permissions_json(&["organization", "member", "token", "audit", "policy"])
+                });
             contained(settings(tax(support(identity(spec)))))
         });
         &SPEC

@@ -21,7 +21,7 @@ use crate::{
     read::{List, Many, One, Page, Record, Rows, Spec},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from, length, range},
+        bounds::{at_least, bounds, length, range},
         permit::permit,
     },
 };
@@ -41,8 +41,8 @@ impl Record for Server {
 /// The fields of a server. Answers that carry a token have them too.
 fn fields(spec: Spec) -> Spec {
     spec.permission(Permission::ServerView)
-        .living("t.archived_at IS NULL")
-        .viewer_can(|scope| scope.can(&["server"]))
+        .visible("t.archived_at IS NULL")
+        .viewer_can(|scope| scope.permissions_json(&["server"]))
         .column::<ServerId>("id", "Identifies the server.")
         .column::<OrgId>("organization_id", "The organization that the server belongs to.")
         .column::<String>("name", "The name, unique in the organization.")
@@ -259,7 +259,7 @@ impl ServerQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(desc = "Only those whose name contains every word. Case and accents don't matter.", directive = bounds::apply(length(1, 200)))]
         search: Option<String>,
@@ -381,7 +381,7 @@ impl ServerMutation {
         #[graphql(desc = "The server.")] id: ServerId,
         #[graphql(
             desc = "The server's `host.join` that the person has looked at. CONFLICT if another host has joined since.",
-            directive = bounds::apply(from(1))
+            directive = bounds::apply(at_least(1))
         )]
         join: i64,
     ) -> Answer<One<Server>> {

@@ -16,7 +16,7 @@ use crate::{
     read::{One, Page, Record, Rows, Spec},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from, items, length, name, range},
+        bounds::{at_least, bounds, items, length, name, range},
         permit::{confirmed_email, permit},
     },
 };
@@ -118,7 +118,7 @@ impl ServiceTokenQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(desc = "Whether to include revoked tokens.", default_with = "Some(false)")]
         include_revoked: Option<bool>,

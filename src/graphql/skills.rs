@@ -19,7 +19,7 @@ use crate::{
     read::{One, Page, Record, Rows, Spec},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from, length, name, range},
+        bounds::{at_least, bounds, length, name, range},
         permit::permit,
     },
 };
@@ -35,7 +35,7 @@ impl Record for Skill {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             Spec::new("Skill", "skills t", "A skill: written know-how that agents receive as files.")
                 .permission(Permission::SkillView)
-                .viewer_can(|scope| scope.can(&["skill"]))
+                .viewer_can(|scope| scope.permissions_json(&["skill"]))
                 .column::<SkillId>("id", "Identifies the skill.")
                 .revision(RecordKind::Skill)
                 .column::<String>(
@@ -97,7 +97,7 @@ impl SkillQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(desc = "Whether to include archived skills.", default_with = "Some(false)")]
         include_archived: Option<bool>,
@@ -126,7 +126,7 @@ impl SkillQuery {
         ctx: &Context<'_>,
         org_id: OrgId,
         skill_id: SkillId,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
     ) -> Answer<Page<SkillVersion>> {
         answer(async {
@@ -148,7 +148,7 @@ impl SkillQuery {
         ctx: &Context<'_>,
         org_id: OrgId,
         skill_id: SkillId,
-        #[graphql(desc = "Its number.", directive = bounds::apply(from(1)))] version: i64,
+        #[graphql(desc = "Its number.", directive = bounds::apply(at_least(1)))] version: i64,
     ) -> Answer<One<SkillVersion>> {
         answer(async {
             let rows = Rows::of(&ctx.enter(org_id).await?)
@@ -209,14 +209,16 @@ impl SkillMutation {
         ctx: &Context<'_>,
         org_id: OrgId,
         id: SkillId,
-        #[graphql(desc = "The number of the earlier version.", directive = bounds::apply(from(1)))]
+        #[graphql(desc = "The number of the earlier version.", directive = bounds::apply(at_least(1)))]
         version: i64,
         #[graphql(desc = "The reason, stored with the version.", directive = bounds::apply(name(1000)))]
         reason: String,
     ) -> Answer<One<Skill>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            skills::revert(&scope, id, version, reason).await.map_err(|problem| problem.due_to("version"))?;
+            skills::revert(&scope, id, version, reason)
+                .await
+                .map_err(|problem| problem.blame_argument("version"))?;
             Ok(One::by_id(&scope, id))
         })
         .await

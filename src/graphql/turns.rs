@@ -26,10 +26,9 @@ use crate::{
     read::{Many, One, Page, Record, Rows, Spec},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from, range},
-        follow,
+        bounds::{at_least, bounds, range},
         permit::permit,
-        watch,
+        subscribe, subscribe_to_kind,
     },
 };
 
@@ -44,7 +43,7 @@ impl Record for Turn {
             let about = "A turn: a piece of an agent's work, in one conversation.";
             let spec = Spec::new("Turn", "turns t", about)
                 .permission(Permission::AgentOutputView)
-                .viewer_can(|scope| scope.can(&["agent"]));
+                .viewer_can(|scope| scope.permissions_json(&["agent"]));
             course(spent(subject(spec)))
         });
         &SPEC
@@ -136,7 +135,7 @@ impl TurnQuery {
         #[graphql(desc = "Only turns of this agent.")] agent_id: Option<AgentId>,
         #[graphql(desc = "Only turns in this conversation.")] conversation_id: Option<ConversationId>,
         #[graphql(desc = "Only turns in this state.")] state: Option<TurnState>,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
     ) -> Answer<Page<Turn>> {
         answer(async {
@@ -181,8 +180,9 @@ async fn wait_for_end(scope: &Scope, id: TurnId, seconds: i64) -> Result<()> {
         return Ok(());
     }
     let required = Permit::InOrganization { permission: Permission::AgentOutputView, confirmed_email: false };
-    // Before the first look: an end in between is not missed.
-    let mut news = follow(scope, required, move |event| event.kind == RecordKind::Turn && event.id == id.0)?;
+    // Before the first check: an end in between is not missed.
+    let mut news =
+        subscribe(scope, required, move |event| event.kind == RecordKind::Turn && event.id == id.0)?;
     let ended = async {
         while turns::is_under_way(scope, id).await? {
             // `None`: the service is stopping.
@@ -228,9 +228,10 @@ impl TurnSubscription {
         #[graphql(desc = "Only turns in this conversation.")] conversation_id: Option<ConversationId>,
     ) -> Result<impl Stream<Item = Result<One<Turn>>> + use<>> {
         let scope = ctx.enter(org_id).await?;
-        let changes = watch(&scope, Permission::AgentOutputView, RecordKind::Turn, move |event| {
-            conversation_id.is_none_or(|conversation| event.of == Some(conversation.0))
-        })?;
+        let changes =
+            subscribe_to_kind(&scope, Permission::AgentOutputView, RecordKind::Turn, move |event| {
+                conversation_id.is_none_or(|conversation| event.of == Some(conversation.0))
+            })?;
         Ok(changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id))))
     }
 }

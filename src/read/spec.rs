@@ -33,7 +33,7 @@ pub struct Spec {
     /// The permission needed to see records of this type through a relation.
     pub permission: Option<Permission>,
     /// A condition that rows must meet to be visible at all. Empty if all are.
-    pub living: &'static str,
+    pub visible: &'static str,
     pub(super) about: &'static str,
     pub(super) fields: Vec<Field>,
     by_name: HashMap<String, usize>,
@@ -81,7 +81,7 @@ pub(super) struct Sql {
 }
 
 impl Sql {
-    pub fn on(&self, backend: DbBackend) -> &str {
+    pub fn for_backend(&self, backend: DbBackend) -> &str {
         match &self.postgres {
             Some(sql) if backend == DbBackend::Postgres => sql,
             _ => &self.sqlite,
@@ -137,7 +137,7 @@ impl Spec {
             from,
             tenant: "t.organization_id",
             permission: None,
-            living: "",
+            visible: "",
             about,
             fields: Vec::new(),
             by_name: HashMap::new(),
@@ -156,8 +156,8 @@ impl Spec {
     /// and in no relation. A short form that only names it (such as `AgentSummary`) is a separate record type and still
     /// appears.
     #[must_use]
-    pub fn living(mut self, condition: &'static str) -> Self {
-        self.living = condition;
+    pub fn visible(mut self, condition: &'static str) -> Self {
+        self.visible = condition;
         self
     }
 
@@ -260,7 +260,7 @@ impl Spec {
 
     /// The same, where `make` builds the JSON from the stored text.
     #[must_use]
-    pub fn made<T: OutputType>(
+    pub fn parts_made_by<T: OutputType>(
         self,
         name: &'static str,
         sql: impl Into<String>,

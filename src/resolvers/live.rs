@@ -19,7 +19,7 @@ use crate::{
     },
     core::{
         Event, News,
-        access::{Permit, Scope, admitted, authn::still_good},
+        access::{Permit, Scope, authn::require_valid, load_memberships},
         events::{Memo, Subscription},
         resource_limits::{Held, Holder},
     },
@@ -33,7 +33,7 @@ pub const RECHECK: Duration = Duration::from_secs(5);
 /// when the service shuts down.
 ///
 /// If changes may have been missed, the subscriber gets a `CONFLICT` error and the subscription continues.
-pub fn watch(
+pub fn subscribe_to_kind(
     scope: &Scope,
     permission: Permission,
     kind: RecordKind,
@@ -41,21 +41,23 @@ pub fn watch(
 ) -> Result<BoxStream<'static, Result<(Scope, i64)>>> {
     let permit = Permit::InOrganization { permission, confirmed_email: false };
     let is_wanted = move |event: &Event| event.kind == kind && pick(event);
-    let news = follow(scope, permit, is_wanted)?;
-    let ids = news.map(|item| match item? {
-        (scope, News::Changed(event)) => Ok((scope, event.id)),
-        (_, News::Resync | News::Recheck) => Err(missed()),
+    let events = subscribe(scope, permit, is_wanted)?;
+    let ids = events.map(|item| match item? {
+        (scope, Some(event)) => Ok((scope, event.id)),
+        (_, None) => Err(missed()),
     });
     Ok(ids.boxed())
 }
 
-/// The organization's events from now on that `is_wanted` accepts, each with the subscriber's current scope, for as
-/// long as they meet `permit`.
-pub fn follow(
+/// Events, each with the subscriber's current scope. `None` if changes may have been missed.
+pub type Changes = BoxStream<'static, Result<(Scope, Option<Event>)>>;
+
+/// The organization's events from now on that `is_wanted` accepts, for as long as the subscriber meets `permit`.
+pub fn subscribe(
     scope: &Scope,
     permit: Permit,
     is_wanted: impl Fn(&Event) -> bool + Send + Sync + 'static,
-) -> Result<BoxStream<'static, Result<(Scope, News)>>> {
+) -> Result<Changes> {
     let holder = Holder::of(&scope.request.caller, scope.request.ip);
     let held = scope.core.resource_limits.subscription(holder, scope.org)?;
     let watcher = Watcher {
@@ -78,14 +80,14 @@ pub fn follow(
 
 /// The items of `source`, for as long as the subscriber has `permission`. The permission is not checked for each item,
 /// but as often as for a subscription in which nothing happens.
-pub fn alongside<T: Send + 'static>(
+pub fn while_permitted<T: Send + 'static>(
     scope: &Scope,
     permission: Permission,
     source: impl Stream<Item = T> + Send + 'static,
 ) -> Result<BoxStream<'static, Result<T>>> {
     let permit = Permit::InOrganization { permission, confirmed_email: false };
     let refusals =
-        follow(scope, permit, |_| false)?.filter_map(async |item| item.err().map(|why| Some(Err(why))));
+        subscribe(scope, permit, |_| false)?.filter_map(async |item| item.err().map(|why| Some(Err(why))));
     // When there is nothing more to check, there is nothing more to show.
     let refusals = refusals.chain(stream::once(async { None }));
     let items = stream::select(refusals, source.map(|item| Some(Ok(item))))
@@ -105,8 +107,8 @@ struct Watcher<P> {
 }
 
 impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
-    /// The next wanted event. `None` at the end.
-    async fn next(&mut self) -> Option<Result<(Scope, News)>> {
+    /// The next wanted event, or none if changes may have been missed. `None` at the end.
+    async fn next(&mut self) -> Option<Result<(Scope, Option<Event>)>> {
         let stopping = self.scope.core.tasks.stopping.clone();
         loop {
             let (news, memo) = tokio::select! {
@@ -124,7 +126,8 @@ impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
             }
             match (self.admit(memo).await, news) {
                 (Ok(_), News::Recheck) => {}
-                (Ok(scope), news) => return Some(Ok((scope, news))),
+                (Ok(scope), News::Changed(event)) => return Some(Ok((scope, Some(event)))),
+                (Ok(scope), News::Resync) => return Some(Ok((scope, None))),
                 (Err(problem), _) => return Some(Err(problem)),
             }
         }
@@ -140,16 +143,16 @@ impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
         let (request, org) = (&self.scope.request, self.scope.org);
         request.changed();
         request.caller.require_current(request.core.clock.now())?;
-        let all = async { admitted(&request.core, org, &self.news.callers()).await };
+        let all = async { load_memberships(&request.core, org, &self.news.callers()).await };
         let Some(membership) = memo.membership(&request.caller, all).await? else {
             // Finds out why, or whether it was a mistake.
-            still_good(&request.core, &request.caller).await?;
+            require_valid(&request.core, &request.caller).await?;
             request.core.access.cache.invalidate_member(&request.caller, org);
             return authorize_again(request, &self.operation, self.permit, org).await;
         };
         let scope = Scope::new(request, org, membership, self.scope.operation.clone());
         admit(&scope, self.permit)?;
-        Ok(scope.sharing(memo))
+        Ok(scope.with_memo(memo))
     }
 }
 

@@ -80,6 +80,6 @@ fn range(query: &str) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
             }
         }
     }
-    Problem::refuse(violations)?;
+    Problem::fail_if_any(violations)?;
     Ok((from, to))
 }

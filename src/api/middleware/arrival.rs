@@ -1,4 +1,4 @@
-//! What every interface reads from a request first: id, address, credential.
+//! The parts of a request that every interface reads first: id, address, credential.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -9,11 +9,6 @@ use axum::extract::FromRequestParts;
 use http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts};
 
 use super::connections::Connection;
-use crate::core::{
-    limits::{Class, RateLimiter, RequestNotes, client_address},
-    resource_limits::{ConnectionPermit, Holder},
-};
-
 use crate::{
     base::{
         enums::DecidedVia,
@@ -26,10 +21,13 @@ use crate::{
             authn::{Recognized, recognize},
         },
         audit,
+        rate_limits::{Class, RateLimiter, client_address},
+        request_notes::RequestNotes,
+        resource_limits::{ConnectionPermit, Holder},
     },
 };
 
-/// A request on arrival: what every interface reads from it first.
+/// A request on arrival.
 #[derive(Clone, Debug)]
 pub struct Arrival {
     /// The id in the response (`X-Request-Id`) and the log.
@@ -42,7 +40,7 @@ pub struct Arrival {
     pub listener: Option<SocketAddr>,
     pub(super) notes: RequestNotes,
     /// The connection's reservation in the resource limits, held for as long as the arrival lives.
-    _place: Option<ConnectionPermit>,
+    _permit: Option<ConnectionPermit>,
 }
 
 /// The state of an interface, from which an [`Arrival`] takes the core.
@@ -72,7 +70,7 @@ impl<S: HoldsCore> FromRequestParts<S> for Arrival {
             headers: parts.headers.clone(),
             listener: connection.and_then(|from| from.listener),
             notes: parts.extensions.get::<RequestNotes>().cloned().unwrap_or_default(),
-            _place: connection.map(|from| from.place.clone()),
+            _permit: connection.map(|from| from.place.clone()),
         })
     }
 }
@@ -111,9 +109,9 @@ impl Arrival {
     /// `RATE_LIMITED`.
     pub fn charge(&self, core: &Core, caller: &Caller, class: Class) -> Result<()> {
         if class == Class::Writes {
-            self.notes.changes();
+            self.notes.mark_change();
         }
-        match &core.limits {
+        match &core.rate_limits {
             Some(limits) => limits
                 .charge(caller, self.ip, class, &self.notes)
                 .inspect_err(|_| audit::rate_limited(core, caller, self.ip, &self.request_id)),
@@ -126,7 +124,7 @@ impl Arrival {
     /// # Errors
     /// `RATE_LIMITED`.
     pub fn charge_channel(&self, core: &Core, channel: Holder) -> Result<()> {
-        core.limits.as_ref().map_or(Ok(()), |limits| limits.charge_channel(channel, &self.notes))
+        core.rate_limits.as_ref().map_or(Ok(()), |limits| limits.charge_channel(channel, &self.notes))
     }
 
     /// Identifies the holder of `token`. A bad credential is written to the audit log and charged to the IP address. A
@@ -136,16 +134,22 @@ impl Arrival {
     /// # Errors
     /// `UNAUTHENTICATED` or `TOKEN_EXPIRED`; `RATE_LIMITED` after too many bad ones.
     pub async fn authenticate(&self, core: &Arc<Core>, token: &str) -> Result<Caller> {
-        self.vouch(core, recognize(core, token)).await
+        self.identify(core, recognize(core, token)).await
     }
 
     /// Identifies the holder of a token. `recognized` may be a refusal already.
-    pub(super) async fn vouch(&self, core: &Arc<Core>, recognized: Result<Recognized<'_>>) -> Result<Caller> {
+    pub(super) async fn identify(
+        &self,
+        core: &Arc<Core>,
+        recognized: Result<Recognized<'_>>,
+    ) -> Result<Caller> {
         let recognized = recognized.map_err(|problem| self.refuse(core, problem, None))?;
-        let prepaid = if recognized.is_vouched_for(core) { None } else { Some(self.prepay(core)?) };
+        let prepaid = if recognized.has_evidence(core) { None } else { Some(self.charge_in_advance(core)?) };
         match recognized.caller(core).await {
             Ok(caller) => {
-                prepaid.as_ref().map(Prepaid::refund);
+                if let Some(prepaid) = &prepaid {
+                    prepaid.refund();
+                }
                 Ok(caller)
             }
             Err(problem) => Err(self.refuse(core, problem, prepaid)),
@@ -157,8 +161,12 @@ impl Arrival {
     ///
     /// # Errors
     /// Those of `check`; `RATE_LIMITED` after too many bad ones.
-    pub async fn prove<T>(&self, core: &Core, check: impl Future<Output = Result<T>>) -> Result<T> {
-        let prepaid = self.prepay(core)?;
+    pub async fn check_credential<T>(
+        &self,
+        core: &Core,
+        check: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let prepaid = self.charge_in_advance(core)?;
         match check.await {
             Ok(proven) => {
                 prepaid.refund();
@@ -183,23 +191,23 @@ impl Arrival {
     ///
     /// # Errors
     /// `RATE_LIMITED`.
-    pub fn prepay<'a>(&self, core: &'a Core) -> Result<Prepaid<'a>> {
+    pub fn charge_in_advance<'a>(&self, core: &'a Core) -> Result<Prepaid<'a>> {
         let notes = RequestNotes::default();
-        if let Some(limits) = &core.limits {
+        if let Some(limits) = &core.rate_limits {
             limits.charge_address(self.ip, &notes).inspect_err(|_| {
                 self.notes.copy(&notes);
                 audit::rate_limited(core, &Caller::Anonymous, self.ip, &self.request_id);
             })?;
         }
-        Ok(Prepaid { limits: core.limits.as_ref(), ip: self.ip, notes })
+        Ok(Prepaid { limits: core.rate_limits.as_ref(), ip: self.ip, notes })
     }
 
     /// The answer to a bad credential: `problem`, or a rate limit after too many of them.
     fn refuse(&self, core: &Core, problem: Problem, prepaid: Option<Prepaid<'_>>) -> Problem {
         audit::refused_credential(core, &problem, self.ip, &self.request_id);
         let is_bad = problem.code.status() == StatusCode::UNAUTHORIZED;
-        match (prepaid, &core.limits) {
-            (Some(prepaid), _) if is_bad => prepaid.spend(self),
+        match (prepaid, &core.rate_limits) {
+            (Some(prepaid), _) if is_bad => prepaid.keep(self),
             // The credential was not the cause.
             (Some(prepaid), _) => prepaid.refund(),
             (None, Some(limits)) if is_bad => {
@@ -231,9 +239,9 @@ impl Arrival {
         }
         if let Caller::Token(token) = &caller {
             span.record("token_id", token.id.0);
-            self.notes.concerns(token.org);
+            self.notes.set_org(token.org);
         }
-        self.notes.held_by(Holder::of(&caller, self.ip));
+        self.notes.set_holder(Holder::of(&caller, self.ip));
         caller
     }
 }
@@ -254,7 +262,7 @@ impl Prepaid<'_> {
     }
 
     /// Keeps the charge: the credential was bad.
-    pub fn spend(self, arrival: &Arrival) {
+    pub fn keep(self, arrival: &Arrival) {
         arrival.notes.copy(&self.notes);
     }
 }

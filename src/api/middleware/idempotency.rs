@@ -1,7 +1,7 @@
 //! Idempotency keys: a change requested twice with the same key is made once and answered twice.
 //!
 //! ```text
-//! claim ──────────────► the change's transaction ──────────► keep the answer
+//! claim ──────────────► the change's transaction ──────────► keep the response
 //!  a row of its own       marks the row `changed`,             sealed, and without secrets
 //!  (before anything)      or fails if it is no longer ours
 //! ```
@@ -11,14 +11,14 @@
 //! - not marked: nothing was changed. Once the claim is older than any request can be, the next request takes
 //!   it over. If the first one is still alive after all, its transaction finds that it no longer holds the row
 //!   and rolls back.
-//! - marked, but without an answer: the change was made, and its answer was lost or not kept. The next request
-//!   gets `IDEMPOTENCY_IN_DOUBT` and has to look for itself. Nothing is ever done twice.
+//! - marked, but without a response: the change was made, and its response was lost or not kept. The next request
+//!   gets `IDEMPOTENCY_IN_DOUBT` with the created records, which the mark contains. Nothing is ever done twice.
 //!
 //! Work under a key continues after the client has disconnected: that client will repeat the request.
 //!
 //! A key belongs to its caller and, in `/v1`, to the organization. Only successes and 422 are kept, for a day: any
-//! other refusal may be temporary. A kept answer is replayed only to callers who may still make the request, with null
-//! in place of secrets. Every interface that accepts keys goes through [`once`].
+//! other refusal may be temporary. A kept response is replayed only to callers who may still make the request, with null
+//! in place of secrets. Every interface that accepts keys goes through [`run_once`].
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -27,6 +27,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
 use sea_orm::{Statement, Value};
 use secrecy::ExposeSecret;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 use tracing::Instrument;
@@ -35,6 +36,7 @@ use super::problem::problem_document;
 use crate::{
     base::{
         bounds,
+        enums::RecordKind,
         ids::OrgId,
         permission::Permission,
         problem::{Code, Problem, Result},
@@ -45,18 +47,18 @@ use crate::{
         access::{Caller, authn::membership},
         request::HeldKey,
         sealing::{SealContext, random_bytes},
-        store::sql::{Door as _, InstallationSql, Write as _, installation_sql, row},
+        store::sql::{InstallationSql, RunSql as _, RunWritingSql as _, installation_sql, row},
         telemetry,
     },
 };
 
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// The header that marks a replayed answer.
+/// The header that marks a replayed response.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// The maximum bytes of stored answers per caller. Without it, a caller could fill the disk.
-const MOST_OF_ONE: i64 = 8 << 20;
+/// The maximum bytes of stored responses per caller. Without it, a caller could fill the disk.
+const MAX_STORED_PER_CALLER: i64 = 8 << 20;
 
-/// An answer to a request with a key.
+/// A response to a request with a key.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -70,7 +72,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The answer to a successful creation, as JSON.
+    /// The response to a successful creation, as JSON.
     #[must_use]
     pub fn created(json: Bytes) -> Self {
         Self {
@@ -83,7 +85,7 @@ impl Answer {
         }
     }
 
-    /// Adds the headers specific to these answers.
+    /// Adds the headers specific to these responses.
     pub fn write_headers(&self, headers: &mut HeaderMap) {
         headers.insert(header::CONTENT_TYPE, self.media.clone());
         if let Some(seconds) = self.retry_after {
@@ -95,7 +97,7 @@ impl Answer {
     }
 }
 
-/// The answer to a refusal under an idempotency key.
+/// The response to a refusal under an idempotency key.
 pub fn refusal(problem: &Problem, instance: &str, request_id: &str) -> Answer {
     telemetry::problem(problem, request_id);
     let status = problem.code.status();
@@ -110,13 +112,13 @@ pub fn refusal(problem: &Problem, instance: &str, request_id: &str) -> Answer {
     }
 }
 
-/// Whether an answer with this status would be the same next time.
+/// Whether a response with this status would be the same next time.
 #[must_use]
 pub fn is_lasting(status: u16) -> bool {
     matches!(status, 200..=299 | 422)
 }
 
-pub struct Keyed<'a> {
+pub struct KeyedRequest<'a> {
     pub caller: &'a Caller,
     /// The organization the key belongs to, or 0 if the request may concern several.
     pub org: OrgId,
@@ -125,25 +127,25 @@ pub struct Keyed<'a> {
     pub parts: &'a [&'a [u8]],
 }
 
-/// Runs `work` once for all identical requests. Returns its answer, or the earlier one if `again` still permits the
+/// Runs `work` once for all identical requests. Returns its response, or the earlier one if `again` still permits the
 /// request.
 ///
 /// # Errors
 /// Those of [`claim`] and `again`; `UNAVAILABLE` if the work takes longer than a request may.
-pub async fn once<F>(
+pub async fn run_once<F>(
     core: &Arc<Core>,
-    keyed: Keyed<'_>,
+    keyed: KeyedRequest<'_>,
     again: impl Future<Output = Result<()>> + Send,
     work: impl FnOnce(Option<Arc<Claim>>) -> F + Send,
 ) -> Result<Answer>
 where
     F: Future<Output = Answer> + Send + 'static,
 {
-    let Keyed { caller, org, key, parts } = keyed;
+    let KeyedRequest { caller, org, key, parts } = keyed;
     match claim(core, caller, org, key, &fingerprint(parts)).await? {
         None => Ok(work(None).await),
-        Some(Claimed::Ours(claim)) => under(Arc::clone(&claim), work(Some(claim))).await,
-        Some(Claimed::Before(kept)) => {
+        Some(Claimed::Ours(claim)) => run_under_claim(Arc::clone(&claim), work(Some(claim))).await,
+        Some(Claimed::Done(kept)) => {
             again.await?;
             Ok(kept)
         }
@@ -155,7 +157,7 @@ pub enum Claimed {
     /// The key is claimed: the request may make its change.
     Ours(Arc<Claim>),
     /// The change was already made and answered.
-    Before(Answer),
+    Done(Answer),
 }
 
 /// A key held by one request.
@@ -166,13 +168,13 @@ pub struct Claim {
     key: String,
     /// Identifies this request among those that have held the key.
     holder: String,
-    /// The permissions the answer needed beyond those of its root fields, and in which organization.
+    /// The permissions the response needed beyond those of its root fields, and in which organization.
     needed: Mutex<Needed>,
 }
 
 type Needed = BTreeSet<(i64, &'static str)>;
 
-/// An answer to store.
+/// A response to store.
 type Kept = (StatusCode, HeaderValue, Bytes);
 
 /// The key of a request.
@@ -207,7 +209,7 @@ pub fn fingerprint(parts: &[&[u8]]) -> [u8; 32] {
 ///
 /// # Errors
 /// `IDEMPOTENCY_KEY_REUSED` for a different request than the first; `IDEMPOTENCY_IN_PROGRESS` while that one is
-/// running; `IDEMPOTENCY_IN_DOUBT` if its change was made and its answer lost.
+/// running; `IDEMPOTENCY_IN_DOUBT` if its change was made and its response lost.
 pub async fn claim(
     core: &Arc<Core>,
     caller: &Caller,
@@ -218,7 +220,7 @@ pub async fn claim(
     let name = match caller {
         Caller::Person(person) => format!("user:{}", person.id.0),
         Caller::Token(token) => format!("token:{}", token.id.0),
-        Caller::Anonymous | Caller::Chatting(_) | Caller::System => return Ok(None),
+        Caller::Anonymous | Caller::LinkedChat(_) | Caller::System => return Ok(None),
     };
     let holder = u128::from_be_bytes(random_bytes());
     let claim = Claim {
@@ -238,7 +240,7 @@ pub async fn claim(
         if let Some(kept) = claim.evaluate(held, fingerprint).await? {
             let (kept, needed) = kept;
             require(core, caller, needed).await?;
-            return Ok(Some(Claimed::Before(kept)));
+            return Ok(Some(Claimed::Done(kept)));
         }
     }
     Err(in_progress())
@@ -249,12 +251,12 @@ pub async fn remove_expired(core: &Core) -> Result<u64> {
     Ok(core.db.sweep("idempotency_keys", "expires_at <= $1", core.clock.now().0).await?)
 }
 
-/// Runs `work` under a claim to its end, even after the client has disconnected, and stores the answer. The work has
+/// Runs `work` under a claim to its end, even after the client has disconnected, and stores the response. The work has
 /// the deadline of a request; after that, another request may take the key.
 ///
 /// # Errors
 /// `UNAVAILABLE` if the work took too long, `INTERNAL` if it panicked.
-pub async fn under<F>(claim: Arc<Claim>, work: F) -> Result<Answer>
+pub async fn run_under_claim<F>(claim: Arc<Claim>, work: F) -> Result<Answer>
 where
     F: Future<Output = Answer> + Send + 'static,
 {
@@ -301,9 +303,15 @@ impl HeldKey for Claim {
     /// Marks the change as made. Runs as the last statement of the change's transaction, which may only commit
     /// if this updates exactly one row. Otherwise another request holds the key, and this change must not
     /// happen.
-    fn mark(&self) -> Statement {
-        let sql = installation_sql!("UPDATE idempotency_keys SET changed = TRUE", OF_KEY, BY_HOLDER);
-        sql.0.statement(self.core.db.backend(), self.values([self.holder.clone().into()]))
+    fn mark(&self, created: &[(RecordKind, i64)]) -> Statement {
+        let sql = installation_sql!(
+            "UPDATE idempotency_keys SET changed = TRUE, records = COALESCE(records, '') || $5",
+            OF_KEY,
+            BY_HOLDER
+        );
+        let records = created.iter().take(bounds::LISTED_IN_TEXT);
+        let records: String = records.map(|(kind, id)| format!("{}:{id} ", kind.as_str())).collect();
+        sql.0.statement(self.core.db.backend(), self.values([self.holder.clone().into(), records.into()]))
     }
 
     fn needs(&self, org: OrgId, permission: Permission) {
@@ -317,6 +325,7 @@ row! {
         request_hash: Vec<u8>,
         holder: String,
         changed: bool,
+        records: Option<String>,
         status: Option<i64>,
         answer_sealed: Option<Vec<u8>>,
         claimed_at: Timestamp,
@@ -351,14 +360,14 @@ impl Claim {
 
     async fn find(&self) -> Result<Option<Held>> {
         let sql = installation_sql!(
-            "SELECT request_hash, holder, changed, status, answer_sealed, claimed_at, expires_at FROM idempotency_keys",
+            "SELECT request_hash, holder, changed, records, status, answer_sealed, claimed_at, expires_at FROM idempotency_keys",
             OF_KEY
         );
         // From the writer, so that no committed row is missed.
         self.core.db.writer().one(sql, self.values([])).await
     }
 
-    /// Evaluates another request's row: returns its answer, or None if the row has been removed.
+    /// Evaluates another request's row: returns its response, or None if the row has been removed.
     async fn evaluate(&self, held: Held, fingerprint: &[u8; 32]) -> Result<Option<(Answer, Needed)>> {
         let now = self.core.clock.now();
         // Longer than the longest request.
@@ -372,12 +381,12 @@ impl Claim {
             return Err(Problem::new(Code::IdempotencyKeyReused, detail));
         }
         if let Some(status) = held.status {
-            let sealed = held.answer_sealed.ok_or_else(in_doubt)?;
+            let sealed = held.answer_sealed.ok_or_else(|| in_doubt(held.records.as_deref()))?;
             return self.open_answer(&held.holder, status, &sealed).map(Some);
         }
         match now.0 - held.claimed_at.0 > respected {
             false => Err(in_progress()),
-            true if held.changed => Err(in_doubt()),
+            true if held.changed => Err(in_doubt(held.records.as_deref())),
             true => {
                 // The previous holder changed nothing, and no longer can.
                 let sql =
@@ -388,7 +397,7 @@ impl Claim {
         }
     }
 
-    /// Stores an answer that can be replayed, if there is room for it. Otherwise releases the key, or records that a
+    /// Stores a response that can be replayed, if there is room for it. Otherwise releases the key, or records that a
     /// change was made.
     async fn store_answer(&self, answer: Option<&Kept>) -> Result<()> {
         let fitting = answer.filter(|(.., body)| body.len() <= bounds::TEXT);
@@ -396,7 +405,7 @@ impl Claim {
             let needed = serde_json::to_vec(&*self.needed.lock());
             let needed = needed.map_err(Problem::internal)?;
             let plain = [media.as_bytes(), b"\n", &needed, b"\n", body].concat();
-            let sealed = self.core.keys.seal_bytes(&plain, &self.seal_context(&self.holder));
+            let sealed = self.core.sealing.seal_bytes(&plain, &self.seal_context(&self.holder));
             let sql = installation_sql!(
                 "UPDATE idempotency_keys SET status = $5, answer_sealed = $6, answer_bytes = $7",
                 OF_KEY,
@@ -405,7 +414,7 @@ impl Claim {
                  WHERE caller = $2 AND answer_bytes IS NOT NULL) + $7 <= $8"
             );
             let (status, bytes) = (i64::from(status.as_u16()), sealed.len().cast_signed() as i64);
-            let values = [status.into(), sealed.into(), bytes.into(), MOST_OF_ONE.into()];
+            let values = [status.into(), sealed.into(), bytes.into(), MAX_STORED_PER_CALLER.into()];
             if self.write(sql, [Value::from(self.holder.clone())].into_iter().chain(values)).await? {
                 return Ok(());
             }
@@ -420,7 +429,7 @@ impl Claim {
         Ok(())
     }
 
-    /// Tries to store an answer until the database is back, and returns whether it was. Otherwise the client, which
+    /// Tries to store a response until the database is back, and returns whether it was. Otherwise the client, which
     /// repeats its request, would be refused for as long as this claim is respected.
     async fn store_later(&self, answer: Option<&Kept>) -> bool {
         let stored = async {
@@ -435,12 +444,12 @@ impl Claim {
         matches!(self.core.tasks.stopping.run_until_cancelled(stored).await, Some(Ok(())))
     }
 
-    /// The kept answer and the permissions it needed.
+    /// The kept response and the permissions it needed.
     fn open_answer(&self, holder: &str, status: i64, sealed: &[u8]) -> Result<(Answer, Needed)> {
-        let opened = self.core.keys.open_bytes(sealed, &self.seal_context(holder));
+        let opened = self.core.sealing.open_bytes(sealed, &self.seal_context(holder));
         let plain = opened.map_err(Problem::internal)?;
         let plain: &[u8] = plain.expose_secret();
-        let broken = || Problem::internal(anyhow::anyhow!("a kept answer is malformed"));
+        let broken = || Problem::internal(anyhow::anyhow!("a kept response is malformed"));
         let mut parts = plain.splitn(3, |byte| *byte == b'\n');
         let (Some(media), Some(needed), Some(body)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(broken());
@@ -461,15 +470,19 @@ impl Claim {
         Ok((answer, needed))
     }
 
-    /// The context that the answer by `holder` is sealed for.
+    /// The context that the response by `holder` is sealed for.
     fn seal_context<'a>(&self, holder: &'a str) -> SealContext<'a> {
         SealContext::new(self.org, "idempotency_keys", holder, "answer")
     }
 }
 
-fn in_doubt() -> Problem {
-    let detail = "The change for this key was made, but its answer was lost or not kept. Read the current state before you continue.";
-    Problem::new(Code::IdempotencyInDoubt, detail)
+/// `records`: those that the request has created, as its mark lists them.
+fn in_doubt(records: Option<&str>) -> Problem {
+    let detail = "The change for this key was made, but its response was lost or not kept. `details.records` are the records that \
+                  it created: read them before you continue.";
+    let records = records.unwrap_or_default().split_whitespace().filter_map(|record| record.split_once(':'));
+    let records = records.map(|(kind, id)| json!({ "kind": kind, "id": id.parse::<i64>().ok() }));
+    Problem::new(Code::IdempotencyInDoubt, detail).with("records", records.collect::<Vec<_>>())
 }
 
 fn in_progress() -> Problem {

@@ -17,18 +17,17 @@ use tracing::{Instrument, field};
 use uuid::Uuid;
 
 use super::{connections::Connection, cors::CrossOrigin, refusals::as_problem};
-use crate::core::{
-    limits::{RequestNotes, client_address},
-    resource_limits::{AlreadyCounted, Holder, OWED, Resource, ResourceLimit, SMALL, count_refusal},
-};
 use crate::{
     api::middleware::problem_response,
     base::{
-        numerals::counted,
+        numerals::with_noun,
         problem::{Code, Problem, Result},
     },
     core::{
         Core,
+        rate_limits::client_address,
+        request_notes::RequestNotes,
+        resource_limits::{AlreadyCounted, Holder, OWED, Resource, ResourceLimit, SMALL, count_refusal},
         telemetry::{metrics, traces},
     },
 };
@@ -97,9 +96,9 @@ pub async fn observe(State(outermost): State<Outermost>, mut request: Request, n
     if let Some(span) = &traced {
         traces::answered(span, response.status());
     }
-    if let Some(limits) = &core.limits {
+    if let Some(limits) = &core.rate_limits {
         let status = response.status();
-        limits.show(&notes, status, response.headers_mut());
+        limits.write_headers(&notes, status, response.headers_mut());
     }
     if let Some((meters, method)) = measured {
         meters.answered(route, &method, response.status(), began.elapsed());
@@ -173,7 +172,7 @@ async fn answer(core: &Core, work: impl Future<Output = Response>, path: &str, i
             problem_response(&Problem::internal(cause), path, id)
         }
         Err(_late) => {
-            let detail = format!("The request took longer than {}.", counted(deadline.as_secs(), "second"));
+            let detail = format!("The request took longer than {}.", with_noun(deadline.as_secs(), "second"));
             problem_response(&Problem::new(Code::Unavailable, detail), path, id)
         }
     }

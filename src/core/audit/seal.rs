@@ -32,7 +32,7 @@ use crate::{
         Core, Event,
         store::{
             Transaction,
-            sql::{Door as _, Write as _, installation_sql, row},
+            sql::{RunSql as _, RunWritingSql as _, installation_sql, row},
         },
     },
 };

@@ -4,7 +4,7 @@
 //! It has one list of statements that run just before its commit, and one list of work that follows it. Lines of the
 //! audit log and commands for hosts are written by functions that neither wait nor fail: their statements go onto the
 //! first list ([`Transaction::before_commit`]). Subscribers are notified and senders woken by the second
-//! ([`Transaction::announce`], [`Transaction::after_commit`]). Returning to a [`Mark`] drops the entries that were
+//! ([`Transaction::announce`], [`Transaction::after_commit`]). Returning to a [`Savepoint`] drops the entries that were
 //! added since.
 
 use std::sync::{
@@ -18,12 +18,15 @@ use sea_orm::{
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::Instrument;
 
-use super::connections::{Driver, Lent, parts};
-use crate::core::events::{Event, Publish, merged};
+use super::connections::{ConnectionLease, Driver, parts};
+use crate::{
+    base::enums::{ChangeOp, RecordKind},
+    core::events::{Event, Publish, merged},
+};
 
 /// An open transaction. Dropping it rolls it back.
 pub struct Transaction {
-    lent: Mutex<Lent>,
+    lease: Mutex<ConnectionLease>,
     backend: DbBackend,
     hooks: parking_lot::Mutex<Hooks>,
     /// Whether a statement was refused. PostgreSQL rolls such a transaction back even on COMMIT, without an error.
@@ -38,11 +41,14 @@ struct Hooks {
 }
 
 /// A statement to run just before the commit.
-struct BeforeCommit {
-    statement: Statement,
-    /// Whether it must affect exactly one row, or nothing is committed.
-    is_demand: bool,
+enum BeforeCommit {
+    Run(Statement),
+    /// It must affect exactly one row, or nothing is committed.
+    Mark(Mark),
 }
+
+/// Makes a statement from the kinds and ids of the created records.
+type Mark = Box<dyn FnOnce(&[(RecordKind, i64)]) -> Statement + Send>;
 
 /// Work to do after the commit.
 enum AfterCommit {
@@ -52,16 +58,16 @@ enum AfterCommit {
 }
 
 /// A point in a transaction that it can return to.
-pub struct Mark {
+pub struct Savepoint {
     before: usize,
     after: usize,
     is_refused: bool,
 }
 
 impl Transaction {
-    pub(super) fn new(lent: Lent, backend: DbBackend) -> Self {
+    pub(super) fn new(lease: ConnectionLease, backend: DbBackend) -> Self {
         Self {
-            lent: Mutex::new(lent),
+            lease: Mutex::new(lease),
             backend,
             hooks: parking_lot::Mutex::default(),
             is_refused: AtomicBool::new(false),
@@ -70,12 +76,16 @@ impl Transaction {
 
     /// Runs a statement just before the commit. If it fails, nothing is committed.
     pub(in crate::core) fn before_commit(&self, statement: Statement) {
-        self.hooks().before.push(BeforeCommit { statement, is_demand: false });
+        self.hooks().before.push(BeforeCommit::Run(statement));
     }
 
-    /// Runs a statement just before the commit. Unless it affects exactly one row, nothing is committed.
-    pub(crate) fn demand(&self, statement: Statement) {
-        self.hooks().before.push(BeforeCommit { statement, is_demand: true });
+    /// Runs a statement just before the commit, made from the kinds and ids of the created records. Unless it affects exactly
+    /// one row, nothing is committed.
+    pub(in crate::core) fn require_mark(
+        &self,
+        mark: impl FnOnce(&[(RecordKind, i64)]) -> Statement + Send + 'static,
+    ) {
+        self.hooks().before.push(BeforeCommit::Mark(Box::new(mark)));
     }
 
     /// Does this work after the commit, even if the caller has gone. A connection lost during the commit doesn't
@@ -99,18 +109,22 @@ impl Transaction {
             return Err(DbErr::Custom("a statement of the transaction was refused".to_owned()));
         }
         let Hooks { before, after } = self.hooks.into_inner();
-        let mut lent = self.lent.into_inner();
-        to_the_end(async move {
-            for BeforeCommit { statement, is_demand } in before {
-                lent.count();
-                let affected = lent.execute(statement).await?.rows_affected();
-                if is_demand && affected != 1 {
+        let mut lease = self.lease.into_inner();
+        run_detached(async move {
+            for work in before {
+                let (statement, must_affect_one_row) = match work {
+                    BeforeCommit::Run(statement) => (statement, false),
+                    BeforeCommit::Mark(mark) => (mark(&created_records(&after)), true),
+                };
+                lease.count();
+                let affected = lease.execute(statement).await?.rows_affected();
+                if must_affect_one_row && affected != 1 {
                     return Err(DbErr::RecordNotUpdated);
                 }
             }
-            let done = lent.run("COMMIT").await.map(|_| lent.is_done());
+            let done = lease.run("COMMIT").await.map(|_| lease.mark_transaction_ended());
             if matches!(done, Ok(()) | Err(DbErr::Conn(_))) {
-                follow(after);
+                run_after_commit(after);
             }
             done
         })
@@ -122,9 +136,9 @@ impl Transaction {
     /// # Errors
     /// The connection was lost; the transaction is rolled back anyway.
     pub async fn rollback(self) -> Result<(), DbErr> {
-        let mut lent = self.lent.into_inner();
-        lent.run("ROLLBACK").await?;
-        lent.is_done();
+        let mut lease = self.lease.into_inner();
+        lease.run("ROLLBACK").await?;
+        lease.mark_transaction_ended();
         Ok(())
     }
 
@@ -133,51 +147,61 @@ impl Transaction {
         &mut self,
         work: impl AsyncFnOnce(&mut Driver) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let lent = self.lent.get_mut();
-        let done = work(lent.driver()?).await?;
-        lent.at_rest();
+        let lease = self.lease.get_mut();
+        let done = work(lease.driver()?).await?;
+        lease.mark_statement_ended();
         Ok(done)
     }
 
-    /// Marks this point: later statements may fail without the earlier ones ([`Self::close_mark`]).
-    pub(super) async fn mark(&self) -> Result<Mark, DbErr> {
-        self.lent.lock().await.run("SAVEPOINT mark").await?;
+    /// Sets a savepoint: later statements may fail without the earlier ones ([`Self::close_savepoint`]).
+    pub(super) async fn savepoint(&self) -> Result<Savepoint, DbErr> {
+        self.lease.lock().await.run("SAVEPOINT point").await?;
         let is_refused = self.is_refused.load(Ordering::Relaxed);
         let hooks = self.hooks();
-        Ok(Mark { before: hooks.before.len(), after: hooks.after.len(), is_refused })
+        Ok(Savepoint { before: hooks.before.len(), after: hooks.after.len(), is_refused })
     }
 
-    /// Keeps the changes since the mark, or undoes them.
-    pub(super) async fn close_mark(&self, mark: Mark, is_kept: bool) -> Result<(), DbErr> {
-        let mut lent = self.lent.lock().await;
+    /// Keeps the changes since the savepoint, or undoes them.
+    pub(super) async fn close_savepoint(&self, savepoint: Savepoint, is_kept: bool) -> Result<(), DbErr> {
+        let mut lease = self.lease.lock().await;
         if is_kept {
-            return lent.run("RELEASE SAVEPOINT mark").await.map(drop);
+            return lease.run("RELEASE SAVEPOINT point").await.map(drop);
         }
-        lent.run("ROLLBACK TO SAVEPOINT mark; RELEASE SAVEPOINT mark").await?;
+        lease.run("ROLLBACK TO SAVEPOINT point; RELEASE SAVEPOINT point").await?;
         let mut hooks = self.hooks();
-        hooks.before.truncate(mark.before);
-        hooks.after.truncate(mark.after);
-        self.is_refused.store(mark.is_refused, Ordering::Relaxed);
+        hooks.before.truncate(savepoint.before);
+        hooks.after.truncate(savepoint.after);
+        self.is_refused.store(savepoint.is_refused, Ordering::Relaxed);
         Ok(())
     }
 
     /// Locks the connection for one statement, and counts the statement.
-    async fn counted(&self) -> MutexGuard<'_, Lent> {
-        let lent = self.lent.lock().await;
-        lent.count();
-        lent
+    async fn counted(&self) -> MutexGuard<'_, ConnectionLease> {
+        let lease = self.lease.lock().await;
+        lease.count();
+        lease
     }
 
     fn hooks(&self) -> parking_lot::MutexGuard<'_, Hooks> {
         self.hooks.lock()
     }
 
-    fn noted<T>(&self, done: Result<T, DbErr>) -> Result<T, DbErr> {
+    /// Records it if the statement was refused.
+    fn record_failure<T>(&self, done: Result<T, DbErr>) -> Result<T, DbErr> {
         if done.is_err() {
             self.is_refused.store(true, Ordering::Relaxed);
         }
         done
     }
+}
+
+/// The announced records that were created.
+fn created_records(after: &[AfterCommit]) -> Vec<(RecordKind, i64)> {
+    let created = after.iter().filter_map(|work| match work {
+        AfterCommit::Announce(event, _) if event.op == ChangeOp::Created => Some((event.kind, event.id)),
+        AfterCommit::Announce(..) | AfterCommit::Run(_) => None,
+    });
+    created.collect()
 }
 
 #[async_trait]
@@ -187,11 +211,11 @@ impl ConnectionTrait for Transaction {
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        self.noted(self.counted().await.execute(statement).await)
+        self.record_failure(self.counted().await.execute(statement).await)
     }
 
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
-        self.noted(self.counted().await.run(sql).await)
+        self.record_failure(self.counted().await.run(sql).await)
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
@@ -200,12 +224,12 @@ impl ConnectionTrait for Transaction {
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
         let (sql, values) = parts(statement);
-        self.noted(self.counted().await.rows(&sql.into(), values).await)
+        self.record_failure(self.counted().await.rows(&sql.into(), values).await)
     }
 }
 
 /// Does the work after a commit. Subscribers are notified last, so that they find it done.
-fn follow(after: Vec<AfterCommit>) {
+fn run_after_commit(after: Vec<AfterCommit>) {
     let (mut events, mut publisher) = (Vec::new(), None);
     for work in after {
         match work {
@@ -223,7 +247,7 @@ fn follow(after: Vec<AfterCommit>) {
 }
 
 /// Runs work that must not be abandoned in the middle, even if its caller has gone.
-async fn to_the_end<T: Send + 'static>(
+async fn run_detached<T: Send + 'static>(
     work: impl Future<Output = Result<T, DbErr>> + Send + 'static,
 ) -> Result<T, DbErr> {
     #[expect(clippy::disallowed_methods, reason = "a shutdown waits for the connection that it holds")]

@@ -28,7 +28,7 @@ use crate::{
         Event,
         access::Scope,
         audit,
-        store::{Link, TenantEntity, Tx, held, linked, relink},
+        store::{Link, TenantEntity, Tx, for_update, linked, relink},
     },
     domain::edits,
 };
@@ -53,7 +53,7 @@ pub trait Assignable: TenantEntity {
 
 /// Loads the record, archived or not, and locks it until the transaction ends.
 pub async fn load<E: Assignable>(tx: &Tx, id: E::Id) -> Result<E::Model> {
-    let found = held(tx.scope.find::<E>().filter(E::ID.eq(id)));
+    let found = for_update(tx.scope.find::<E>().filter(E::ID.eq(id)));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found(&kind_in_words::<E>(), id))
 }
 
@@ -147,7 +147,7 @@ pub async fn replace_of_agent<E: Assignable>(
     // Always lock in the same order, so that two calls can't deadlock.
     let all: BTreeSet<i64> = present.iter().chain(wanted.keys()).copied().collect();
     let rows = tx.scope.find::<E>().filter(E::ID.is_in(all)).order_by_asc(E::ID);
-    let rows = held(rows).all(tx.connection()).await?;
+    let rows = for_update(rows).all(tx.connection()).await?;
     let usable = usable_ids::<E>(&rows, wanted.keys())?;
     let added: Vec<i64> = wanted.keys().filter(|id| !present.contains(id)).copied().collect();
     let removed: Vec<i64> =
@@ -200,7 +200,7 @@ fn usable_ids<'a, E: Assignable>(
             }
         }
     }
-    Problem::refuse(violations)?;
+    Problem::fail_if_any(violations)?;
     Ok(rows.iter().filter(|row| E::archived_at(row).is_none()).map(id).collect())
 }
 
@@ -225,7 +225,7 @@ pub fn require_known<T: Copy + PartialEq + Display>(
     missing: &[T],
     kind: &str,
 ) -> Result<()> {
-    Problem::refuse(unknown(pointer, given, missing, kind).collect())
+    Problem::fail_if_any(unknown(pointer, given, missing, kind).collect())
 }
 
 /// Archives a record and keeps its assignments. Archiving it again does nothing.

@@ -17,7 +17,7 @@ use crate::{
         Event,
         access::Scope,
         audit,
-        store::{Tx, held},
+        store::{Tx, for_update},
     },
     domain::commands::Host,
 };
@@ -33,22 +33,24 @@ pub(in crate::domain) fn host_of(agent: &agents::Model) -> Host {
 
 /// Those of these ids that the organization doesn't have, or has deleted.
 pub async fn missing(tx: &Tx, ids: &[AgentId]) -> Result<Vec<AgentId>> {
-    let found =
-        living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied())).all(tx.connection()).await?;
+    let found = not_deleted(&tx.scope)
+        .filter(agents::Column::Id.is_in(ids.iter().copied()))
+        .all(tx.connection())
+        .await?;
     Ok(ids.iter().copied().filter(|id| !found.iter().any(|agent| agent.id == *id)).collect())
 }
 
 /// Locks all agents including deleted ones, in locking order.
 pub async fn lock_all_agents(tx: &Tx) -> Result<()> {
-    let all = held(tx.scope.find::<agents::Entity>().order_by_asc(agents::Column::Id));
+    let all = for_update(tx.scope.find::<agents::Entity>().order_by_asc(agents::Column::Id));
     all.select_only().column(agents::Column::Id).into_tuple::<AgentId>().all(tx.connection()).await?;
     Ok(())
 }
 
 /// Locks these agents, in locking order. Deleted ones are left out.
 pub(super) async fn lock_agents(tx: &Tx, ids: &[AgentId]) -> Result<Vec<agents::Model>> {
-    let found = living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied()));
-    Ok(held(found.order_by_asc(agents::Column::Id)).all(tx.connection()).await?)
+    let found = not_deleted(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied()));
+    Ok(for_update(found.order_by_asc(agents::Column::Id)).all(tx.connection()).await?)
 }
 
 /// Records that the agent's home was backed up, or why the backup failed. A more urgent status reason stays.
@@ -70,7 +72,7 @@ pub async fn record_backup(tx: &Tx, id: AgentId, end: std::result::Result<Timest
 
 /// Counts the agents on a server.
 pub async fn count_on_server(tx: &Tx, server: ServerId) -> Result<u64> {
-    Ok(living(&tx.scope).filter(agents::Column::ServerId.eq(server)).count(tx.connection()).await?)
+    Ok(not_deleted(&tx.scope).filter(agents::Column::ServerId.eq(server)).count(tx.connection()).await?)
 }
 
 /// Fails unless the organization has this agent, even if it is deleted. Runs outside a transaction.
@@ -82,7 +84,7 @@ pub async fn require_agent(scope: &Scope, id: AgentId) -> Result<()> {
     }
 }
 
-pub(in crate::domain) fn living(scope: &Scope) -> sea_orm::Select<agents::Entity> {
+pub(in crate::domain) fn not_deleted(scope: &Scope) -> sea_orm::Select<agents::Entity> {
     scope.find::<agents::Entity>().filter(agents::Column::ArchivedAt.is_null())
 }
 
@@ -93,17 +95,17 @@ pub(in crate::domain) async fn load(tx: &Tx, id: AgentId) -> Result<agents::Mode
 
 /// [`load`] for the service's own work, where a deleted agent is not an error.
 pub(in crate::domain) async fn find(tx: &Tx, id: AgentId) -> Result<Option<agents::Model>> {
-    Ok(held(living(&tx.scope).filter(agents::Column::Id.eq(id))).one(tx.connection()).await?)
+    Ok(for_update(not_deleted(&tx.scope).filter(agents::Column::Id.eq(id))).one(tx.connection()).await?)
 }
 
 /// [`find`], including a deleted agent.
 pub(super) async fn find_any(tx: &Tx, id: AgentId) -> Result<Option<agents::Model>> {
     let any = tx.scope.find::<agents::Entity>().filter(agents::Column::Id.eq(id));
-    Ok(held(any).one(tx.connection()).await?)
+    Ok(for_update(any).one(tx.connection()).await?)
 }
 
 pub(super) async fn require_free_name(tx: &Tx, name: &str, except: Option<AgentId>) -> Result<()> {
-    let mut same = living(&tx.scope).filter(agents::Column::Name.eq(name));
+    let mut same = not_deleted(&tx.scope).filter(agents::Column::Name.eq(name));
     if let Some(id) = except {
         same = same.filter(agents::Column::Id.ne(id));
     }
@@ -122,7 +124,7 @@ pub(in crate::domain) async fn finish(
 
 /// Announces a change of the agents that use the image's default model, since their records show it.
 pub async fn announce_of_image(tx: &Tx, image: ImageId) -> Result<()> {
-    let found = living(&tx.scope).filter(agents::Column::ImageId.eq(image));
+    let found = not_deleted(&tx.scope).filter(agents::Column::ImageId.eq(image));
     let found = found.filter(agents::Column::ModelOverride.is_null());
     let found = found.select_only().column(agents::Column::Id).into_tuple();
     for id in found.all(tx.connection()).await? {

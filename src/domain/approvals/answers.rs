@@ -79,18 +79,18 @@ async fn append_message(
     Ok(Some(conversations::append(tx, new).await?))
 }
 
-/// Records that the waiting call has the decision. If the call could not carry the decision's text, `untold` is the
-/// agent, and the text becomes its next turn.
+/// Records that the waiting call has the decision. If the call could not carry the decision's text, the text becomes
+/// the next turn of `agent_to_tell`.
 pub(super) async fn settle_direct(
     tx: &Tx,
     approval: &approvals::Model,
-    untold: Option<&LockedAgent>,
+    agent_to_tell: Option<&LockedAgent>,
 ) -> Result<()> {
     if !settle_delivery(tx, approval, AnswerDelivery::Direct).await? {
         return Ok(());
     }
-    let untold = untold.filter(|_| answer_text(approval).is_some());
-    match (approval.answer_message_id, approval.conversation_id, untold) {
+    let agent = agent_to_tell.filter(|_| answer_text(approval).is_some());
+    match (approval.answer_message_id, approval.conversation_id, agent) {
         (Some(message), Some(conversation), Some(agent)) => {
             queue_turn(tx, approval, agent, (message, conversation)).await
         }
@@ -242,11 +242,11 @@ fn describe_answer(approval: &approvals::Model, said: &str) -> Result<String> {
         let comment = answer_text(approval).unwrap_or_default();
         let title = &approval.title;
         return Ok(format!(
-            "About what you asked to do: {title}\n{by} {decision}, as you know, and said: {comment}"
+            "About your request: {title}\n{by} {decision}. You know this already; the comment: {comment}"
         ));
     }
     let comment = answer_text(approval).map(|comment| format!(" and said: {comment}")).unwrap_or_default();
-    Ok(format!("You asked whether you may do this: {}\n{by} {decision}{comment}.", approval.title))
+    Ok(format!("You requested approval: {}\n{by} {decision}{comment}.", approval.title))
 }
 
 fn announce(tx: &Tx, id: ApprovalId) {

@@ -42,7 +42,7 @@ pub struct Closed {
 
 impl DomainEvent for Closed {}
 
-/// Marks an approval as resolved (specification, operation 5). Only changes its status: fix what it was about
+/// Marks an approval as resolved (specification, operation 5). Only its status changes; the caller fixes the cause
 /// first.
 ///
 /// # Errors

@@ -177,7 +177,7 @@ pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
 async fn append_message(tx: &Tx, approval: &approvals::Model, conversation: ConversationId) -> Result<()> {
     let content = json!({ "approval_id": approval.id });
     let new = NewMessage::new(conversation, MessageRole::Assistant, MessageKind::Approval, content);
-    let (_, seq) = conversations::add(tx, NewMessage { turn: approval.turn_id, ..new }).await?;
+    let (_, seq) = conversations::append_with_seq(tx, NewMessage { turn: approval.turn_id, ..new }).await?;
     let shown = tx.scope.update::<approvals::Entity>().filter(approvals::Column::Id.eq(approval.id));
     shown.col_expr(approvals::Column::MessageSeq, Expr::value(seq)).exec(tx.connection()).await?;
     match approval.turn_id {

@@ -22,14 +22,14 @@ use crate::{
         bounds,
         enums::{AnswerDelivery, ApprovalKind, ApprovalOutcome, ApprovalStatus, ChangeOp, RecordKind},
         ids::{ApprovalId, ConversationId, TurnId},
-        plain::{self, bounded, plain_lines},
+        plain::{self, lines_without_controls, truncated},
         problem::{Problem, Result},
         time::Timestamp,
     },
     core::{audit, store::Tx},
     domain::{
         agents::{
-            self, Limits, LockedAgent,
+            self, ApprovalRules, LockedAgent,
             reporter::{Reporter, lock_current, lock_live},
         },
         commands,
@@ -38,7 +38,7 @@ use crate::{
 };
 
 /// How many requests of one agent may wait. Among more, a hostile agent could hide the one that matters.
-const MOST_WAITING: u64 = 50;
+const MAX_WAITING: u64 = 50;
 
 /// Where a request was made, and its name.
 struct RequestOrigin {
@@ -67,16 +67,18 @@ pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
     if is_known(tx, &agent, &origin.request).await? {
         return Ok(());
     }
-    let limits = agents::limits(tx, agent.id).await?;
-    let expires_at = expiry_time(tx.now, &limits);
+    let rules = agents::load_approval_rules(tx, agent.id).await?;
+    let expires_at = expiry_time(tx.now, &rules);
     match asked {
         Asked::Question { text, options, multiple, allow_text } => {
             let options = options.into_iter().take(bounds::LIST).map(|option| Choice {
-                id: bounded(&option.id, bounds::ID),
+                id: truncated(&option.id, bounds::ID),
                 label: one_line(&option.label, bounds::ID),
-                description: option.description.map(|text| bounded(&plain_lines(&text), bounds::TEXT)),
+                description: option
+                    .description
+                    .map(|text| truncated(&lines_without_controls(&text), bounds::TEXT)),
             });
-            let text = bounded(&plain_lines(&text), bounds::TEXT);
+            let text = truncated(&lines_without_controls(&text), bounds::TEXT);
             let question = Question { text, options: options.collect(), multiple, allow_text };
             ask_question(tx, &agent, origin, expires_at, question).await
         }
@@ -84,7 +86,7 @@ pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
             let title = one_line(&title, bounds::NAME);
             let tool = tool.map_or_else(|| title.clone(), |tool| one_line(&tool, bounds::NAME));
             let input = plain::without_nul(input);
-            let judged = assess_risk(&tx.scope.core.risk, &limits, &tool_kind, &tool, &input);
+            let judged = assess_risk(&tx.scope.core.risk, &rules, &tool_kind, &tool, &input);
             let request = ToolRequest { tool, input };
             match judged.decision {
                 RiskDecision::Asked => match use_late_approval(tx, &agent, &origin, &request).await? {
@@ -134,12 +136,12 @@ async fn is_flooding(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
         .find::<approvals::Entity>()
         .filter(approvals::Column::AgentId.eq(agent.id))
         .filter(approvals::Column::Status.eq(ApprovalStatus::Pending));
-    Ok(waiting.count(tx.connection()).await? >= MOST_WAITING)
+    Ok(waiting.count(tx.connection()).await? >= MAX_WAITING)
 }
 
 /// When the request fails closed: in an hour, unless the agent's timeout differs.
-fn expiry_time(now: Timestamp, limits: &Limits) -> Timestamp {
-    let minutes = limits.timeout_minutes.unwrap_or(60).max(1);
+fn expiry_time(now: Timestamp, rules: &ApprovalRules) -> Timestamp {
+    let minutes = rules.timeout_minutes.unwrap_or(60).max(1);
     now.plus(Duration::from_mins(minutes.cast_unsigned()))
 }
 
@@ -164,7 +166,7 @@ async fn ask_question(
     }
     if is_flooding(tx, agent).await? {
         let text =
-            format!("The question was not asked: {MOST_WAITING} requests of this agent are already waiting.");
+            format!("The question was not asked: {MAX_WAITING} requests of this agent are already waiting.");
         return refuse_request(tx, agent, origin, "TOO_MANY_REQUESTS", text).await;
     }
     let title = one_line(question.text.trim().lines().next().unwrap_or_default(), bounds::NAME);
@@ -184,7 +186,7 @@ async fn ask_approval(
 ) -> Result<()> {
     let title = if title.is_empty() { request.tool.clone() } else { title };
     if is_flooding(tx, agent).await? {
-        let why = format!("{MOST_WAITING} requests of this agent are already waiting");
+        let why = format!("{MAX_WAITING} requests of this agent are already waiting");
         let text = format!("The action was not allowed, because {why}: {title}");
         return refuse_request(tx, agent, origin, "TOO_MANY_REQUESTS", text).await;
     }
@@ -365,5 +367,5 @@ async fn load(tx: &Tx, agent: &LockedAgent, id: ApprovalId) -> Result<approvals:
 }
 
 fn one_line(text: &str, most: usize) -> String {
-    bounded(&plain::one_line(text), most)
+    truncated(&plain::one_line(text), most)
 }

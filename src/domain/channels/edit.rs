@@ -87,7 +87,7 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
         Ok(hash) => after.bot_hash = hash.or(after.bot_hash),
         Err(violation) => violations.push(violation),
     }
-    Problem::refuse(violations)?;
+    Problem::fail_if_any(violations)?;
     check_use(&tx, &before, &after).await?;
     let agent = before.agent_id;
     let is_new = is_new(&before, &after, &secrets);
@@ -212,7 +212,7 @@ fn keep_replaced_secrets(tx: &Tx, before: &Model, row: &mut ActiveModel, secrets
         };
         let context = SealContext::new(tx.scope.org, "channels", before.id.0, field);
         let old = old?;
-        (old.expose_secret() != new).then(|| Some(tx.scope.core.keys.seal(&old, &context)))
+        (old.expose_secret() != new).then(|| Some(tx.scope.core.sealing.seal(&old, &context)))
     };
     let until = |sealed: &Option<Vec<u8>>| sealed.as_ref().map(|_| tx.now.plus(Duration::from_hours(24)));
     if let Some(sealed) = kept(outbound, &secrets.outbound, "webhook_outbound_previous") {
@@ -229,7 +229,7 @@ fn keep_replaced_secrets(tx: &Tx, before: &Model, row: &mut ActiveModel, secrets
 pub(super) fn seal(tx: &Tx, id: ChannelId, row: &mut ActiveModel, secrets: Secrets) {
     let sealed = |secret: MaybeUndefined<SecretText>, field: &str| {
         let context = SealContext::new(tx.scope.org, "channels", id.0, field);
-        secret.map_value(|secret| tx.scope.core.keys.seal(&secret.0, &context))
+        secret.map_value(|secret| tx.scope.core.sealing.seal(&secret.0, &context))
     };
     patch(&mut row.bot_token_sealed, sealed(secrets.bot_token, "bot_token"));
     patch(&mut row.webhook_outbound_secret_sealed, sealed(secrets.outbound, "webhook_outbound_secret"));

@@ -22,7 +22,7 @@ use crate::{
         Core, Event,
         access::Scope,
         handlers::{DomainEvent, emit},
-        queue::{Full, LaneKey, Room, backoff::FAILING},
+        queue::{LaneKey, LimitReached, SendPermit, backoff::FAILING},
         store::Tx,
     },
 };
@@ -103,13 +103,13 @@ impl Sender {
         Ok(transport.map(|transport| Self { scope, channel: id, transport, seen: channel.updated_at }))
     }
 
-    /// Reserves room for a message to this target within the vendor's rate limits.
+    /// Takes a permit for a message to this target within the vendor's rate limits.
     ///
     /// # Errors
     /// The limit is reached. Nothing is counted then.
-    pub fn take_room(&self, target: &str) -> std::result::Result<Room, Full> {
+    pub fn take_permit(&self, target: &str) -> std::result::Result<SendPermit, LimitReached> {
         let core = &self.scope.core;
-        core.queue.pace.take(&core.clock, (self.scope.org, self.channel), &*self.transport, target)
+        core.queue.send_limits.take(&core.clock, (self.scope.org, self.channel), &*self.transport, target)
     }
 }
 

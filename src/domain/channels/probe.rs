@@ -24,7 +24,7 @@ use crate::{
         bounds,
         enums::{ChangeOp, InactiveReason, RecordKind},
         ids::ChannelId,
-        plain::bounded,
+        plain::truncated,
         problem::{Result, Violation},
     },
     core::{Core, Event, access::Scope},
@@ -84,7 +84,7 @@ impl Answer {
 
 #[expect(clippy::needless_pass_by_value, reason = "maps a text")]
 fn word(text: String) -> String {
-    bounded(&text, bounds::NAME)
+    truncated(&text, bounds::NAME)
 }
 
 fn words(texts: Vec<String>) -> Value {

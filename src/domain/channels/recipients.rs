@@ -12,7 +12,7 @@ use crate::{
     },
     core::{
         Event,
-        store::{Tx, held},
+        store::{Tx, for_update},
     },
 };
 
@@ -20,7 +20,7 @@ use crate::{
 pub async fn forget_recipient(tx: &Tx, user: UserId) -> Result<()> {
     // Locks only these channels: others may be in use.
     let found = tx.scope.find::<channels::Entity>().filter(alerts(tx, user));
-    let rows = held(found).all(tx.connection()).await?;
+    let rows = for_update(found).all(tx.connection()).await?;
     for channel in rows {
         let recipients = channel.alert_recipient_user_ids.as_array().cloned().unwrap_or_default();
         let left: Vec<_> = recipients.into_iter().filter(|id| id.as_i64() != Some(user.0)).collect();

@@ -13,7 +13,7 @@ use crate::{
         Core,
         access::Scope,
         audit,
-        store::{Tx, held},
+        store::{Tx, for_update},
     },
     domain::agents,
 };
@@ -37,7 +37,7 @@ pub(crate) async fn find(core: &Core, slug: &str) -> Result<Option<channels::Mod
 
 /// Locks the channel until the transaction ends.
 pub(crate) async fn lock(tx: &Tx, id: ChannelId) -> Result<Option<channels::Model>> {
-    let found = held(connected(&tx.scope).filter(channels::Column::Id.eq(id)));
+    let found = for_update(connected(&tx.scope).filter(channels::Column::Id.eq(id)));
     Ok(found.one(tx.connection()).await?)
 }
 

@@ -47,7 +47,7 @@ pub(crate) async fn prepare_path(scope: &Scope, mut channel: Model) -> Result<Op
     let secret = SecretString::from(URL_SAFE_NO_PAD.encode(random_bytes::<32>()));
     let place = SealContext::new(scope.org, "channels", channel.id.0, "webhook_inbound_secret");
     channel.inbound_slug = Some(slug());
-    channel.webhook_inbound_secret_sealed = Some(scope.core.keys.seal(&secret, &place));
+    channel.webhook_inbound_secret_sealed = Some(scope.core.sealing.seal(&secret, &place));
     let tx = scope.begin().await?;
     let row = tx.scope.update::<Entity>().filter(Column::Id.eq(channel.id));
     // Not an edit: `updated_at` stays, by which listeners notice changed settings.

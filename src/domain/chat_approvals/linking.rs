@@ -24,7 +24,7 @@ use crate::{
         bounds,
         enums::{ChangeOp, RecordKind},
         ids::{ChannelId, OrgId},
-        plain::bounded,
+        plain::truncated,
         problem::{Code as Refusal, Problem, Result},
         time::Timestamp,
     },
@@ -120,10 +120,10 @@ pub async fn try_code(
     let Some(user) = queries::take_code(&tx, channel, hash(&code)).await? else {
         return refuse_code(tx, channel).await;
     };
-    let origin = bounded(&message.origin.id, bounds::NAME);
+    let origin = truncated(&message.origin.id, bounds::NAME);
     queries::delete_replaced_links(&tx, channel, user, &origin).await?;
-    let name = message.origin.name.as_deref().map(|name| bounded(name, bounds::NAME));
-    let target = bounded(&message.thread.target, bounds::NAME);
+    let name = message.origin.name.as_deref().map(|name| truncated(name, bounds::NAME));
+    let target = truncated(&message.thread.target, bounds::NAME);
     queries::insert_link(&tx, channel, user, (&origin, name), &target).await?;
     // The member may no longer have the chat linked before.
     queries::move_asks(&tx, channel, user, &target).await?;

@@ -14,7 +14,7 @@ use crate::{
         bounds,
         enums::{ChangeOp, RecordKind, Transport},
         ids::{ChannelId, ContactId, IdentityId},
-        plain::bounded,
+        plain::truncated,
         problem::Result,
         time::Timestamp,
     },
@@ -51,7 +51,7 @@ async fn insert_contact(tx: &Tx, name: &str) -> Result<ContactId> {
     let contact = contacts::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
-        name: Set(bounded(name, bounds::NAME)),
+        name: Set(truncated(name, bounds::NAME)),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
         ..Default::default()
@@ -74,7 +74,7 @@ async fn insert_identity(
         channel_id: Set(Some(channel)),
         transport: Set(transport),
         origin_id: Set(origin.id.clone()),
-        display_name: Set(origin.name.as_deref().map(|name| bounded(name, bounds::NAME))),
+        display_name: Set(origin.name.as_deref().map(|name| truncated(name, bounds::NAME))),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
         last_seen_at: Set(Some::<Timestamp>(tx.now)),

@@ -23,7 +23,7 @@ use crate::{
     core::{
         access::Scope,
         audit,
-        store::{Tx, held},
+        store::{Tx, for_update},
     },
     domain::{
         edits,
@@ -115,7 +115,7 @@ fn in_use_problem(error: DbErr) -> Problem {
 
 async fn load(tx: &Tx, id: ContactId) -> Result<contacts::Model> {
     let found = tx.scope.find::<contacts::Entity>().filter(contacts::Column::Id.eq(id));
-    let found = held(found.filter(contacts::Column::ArchivedAt.is_null()));
+    let found = for_update(found.filter(contacts::Column::ArchivedAt.is_null()));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("contact", id))
 }
 

@@ -213,7 +213,7 @@ pub(super) async fn attach_uploads(tx: &Tx, message: MessageId, ids: &[Attachmen
             violations.push(Violation::at(format!("/attachment_ids/{n}"), "NOT_FOUND", detail));
         }
     }
-    Problem::refuse(violations)
+    Problem::fail_if_any(violations)
 }
 
 /// Reduces a name to a plain file name: no folders, no invisible characters, no ending that a file system

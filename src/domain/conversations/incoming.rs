@@ -12,7 +12,7 @@ use sea_orm::{
 use serde_json::{Value, json};
 
 use super::{
-    append::{NewMessage, add_all},
+    append::{NewMessage, append_all},
     attachments::{self, Upload},
     entity::{conversations, messages},
     panel::free_reference,
@@ -31,13 +31,13 @@ use crate::{
         },
         ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId},
         json::texts,
-        plain::bounded,
+        plain::truncated,
         problem::{Code, Result},
     },
     core::{
         Event,
         handlers::{Question, ask},
-        store::{Tx, held},
+        store::{Tx, for_update},
     },
     domain::agents::LockedAgent,
 };
@@ -195,7 +195,7 @@ impl<'a> Batch<'a> {
     /// Writes the messages. Returns each message and its conversation.
     async fn write(self, tx: &Tx) -> Result<Vec<(ConversationId, MessageId)>> {
         let places: Vec<_> = self.new.iter().map(|new| new.conversation).collect();
-        let added = add_all(tx, &self.conversations, self.new).await?;
+        let added = append_all(tx, &self.conversations, self.new).await?;
         let stored: Vec<_> = places.into_iter().zip(added.into_iter().map(|(message, _)| message)).collect();
         for (((_, message), files), source) in stored.iter().zip(self.files).zip(self.sources) {
             for file in files {
@@ -215,7 +215,7 @@ pub(crate) fn missing_file_note(name: &str, why: &str) -> String {
 }
 
 pub(super) fn bounded_text(text: &str) -> String {
-    bounded(text, bounds::MESSAGE)
+    truncated(text, bounds::MESSAGE)
 }
 
 /// Stores the files. Returns them, and the text with notes about files for which there was no room.
@@ -271,7 +271,7 @@ async fn is_answered_enough(tx: &Tx, conversation: ConversationId, incoming: &In
 /// takes part in it. Ids of Muster's mails contain a secret, so a sender who knows one has received the mail.
 async fn find_conversation(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::Model>> {
     let open = || {
-        let open = held(tx.scope.find::<conversations::Entity>());
+        let open = for_update(tx.scope.find::<conversations::Entity>());
         let open = open.filter(conversations::Column::ChannelId.eq(incoming.channel));
         open.filter(conversations::Column::Status.ne(ConversationStatus::Archived))
     };
@@ -300,7 +300,7 @@ async fn find_conversation(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<co
 async fn takes_part(tx: &Tx, conversation: &conversations::Model, incoming: &Incoming<'_>) -> Result<bool> {
     if incoming.transport != Transport::Email
         || conversation.contact_id == Some(incoming.contact)
-        || texts(&conversation.readers).contains(&bounded(&incoming.thread.target, bounds::NAME))
+        || texts(&conversation.readers).contains(&truncated(&incoming.thread.target, bounds::NAME))
     {
         return Ok(true);
     }
@@ -353,7 +353,7 @@ async fn update_target(
 /// Adds the recipients of a message to the readers of its conversation.
 fn add_readers(mut readers: Vec<String>, incoming: &Incoming<'_>) -> Vec<String> {
     for reader in &incoming.thread.readers {
-        let reader = bounded(reader, bounds::NAME);
+        let reader = truncated(reader, bounds::NAME);
         if readers.len() < READERS && !readers.contains(&reader) {
             readers.push(reader);
         }
@@ -379,7 +379,7 @@ async fn insert_conversation(
         channel_id: Set(Some(incoming.channel)),
         transport: Set(incoming.transport),
         thread_key: Set(Some(bounded_name(&incoming.thread.key))),
-        target: Set(Some(bounded(&incoming.thread.target, bounds::NAME))),
+        target: Set(Some(truncated(&incoming.thread.target, bounds::NAME))),
         stored_bytes: Set(readers_bytes(&readers)),
         readers: Set(readers),
         message_count: Set(0),
@@ -399,5 +399,5 @@ async fn insert_conversation(
 
 /// Bounds a vendor's id, name or title for storage.
 pub fn bounded_name(text: &str) -> String {
-    bounded(text, bounds::NAME)
+    truncated(text, bounds::NAME)
 }

@@ -7,13 +7,13 @@ use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorT
 use serde_json::json;
 
 use super::{
-    append::{NewMessage, add},
+    append::{NewMessage, append_with_seq},
     attachments,
     entity::conversations,
     queries::insert_watch,
     reads,
     rows::load,
-    state::Happening,
+    state::StatusEvent,
     takeover::{self, Speaker},
     turns,
 };
@@ -155,7 +155,7 @@ async fn write_message(
         new.via_channel = row.channel_id;
         takeover::record_activity(tx, conversation).await?;
     }
-    let (message, seq) = add(tx, new).await?;
+    let (message, seq) = append_with_seq(tx, new).await?;
     if let Some(user) = caller.user() {
         reads::read_to(tx, conversation, user, seq).await?;
     }
@@ -178,7 +178,7 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
     };
     let conversation = load(&tx, id).await?;
     let status = match edit.status.value() {
-        Some(status) => Happening::Set(*status).apply(conversation.status)?,
+        Some(status) => StatusEvent::Set(*status).apply(conversation.status)?,
         None => conversation.status,
     };
     let stays_archived = conversation.status == ConversationStatus::Archived && status == conversation.status;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::{
-    append::{NewMessage, add_all, preview, rewrite},
+    append::{NewMessage, append_all, preview, rewrite},
     entity::{conversations, messages},
     incoming::content_of,
     queries::{self, StoredSource},
@@ -159,7 +159,7 @@ async fn rewrite_message(scope: &Scope, before: &messages::Model, content: Json)
     audit::record(&tx, audit::Entry { operation: "rereadMessage", op, kind, id, changes });
     let content = json!({ "event": "message_reread", "text": EVENT_TEXT, "message_id": before.id });
     let event = NewMessage::new(conversation.id, MessageRole::System, MessageKind::Event, content);
-    add_all(&tx, slice::from_ref(&conversation), vec![event]).await?;
+    append_all(&tx, slice::from_ref(&conversation), vec![event]).await?;
     // No one has written, so the inbox and the retention of transcripts stay as they are.
     let row =
         tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(conversation.id));

@@ -2,7 +2,7 @@
 
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
 
-use super::{entity::conversations, queries, state::Happening};
+use super::{entity::conversations, queries, state::StatusEvent};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -12,7 +12,7 @@ use crate::{
     core::{
         Event,
         access::Scope,
-        store::{Tx, held},
+        store::{Tx, for_update},
     },
 };
 
@@ -33,7 +33,7 @@ pub(crate) async fn require(scope: &Scope, id: ConversationId) -> Result<()> {
 
 /// Records that the agent waits for a decision: the conversation is PENDING. An archived one stays archived.
 pub async fn await_decision(tx: &Tx, id: ConversationId) -> Result<()> {
-    transition(tx, id, Happening::Asked).await
+    transition(tx, id, StatusEvent::Asked).await
 }
 
 /// Records that a decision was made: the conversation is OPEN again, unless the agent waits for another. Call
@@ -42,7 +42,7 @@ pub async fn mark_decided(tx: &Tx, id: ConversationId) -> Result<()> {
     if queries::awaits_decision(tx, id).await? {
         Ok(())
     } else {
-        transition(tx, id, Happening::Decided).await
+        transition(tx, id, StatusEvent::Decided).await
     }
 }
 
@@ -59,9 +59,9 @@ pub(super) fn announce_message(tx: &Tx, conversation: ConversationId, id: Messag
 }
 
 /// Applies the state table to the conversation.
-async fn transition(tx: &Tx, id: ConversationId, happening: Happening) -> Result<()> {
+async fn transition(tx: &Tx, id: ConversationId, event: StatusEvent) -> Result<()> {
     let conversation = load(tx, id).await?;
-    let status = happening.apply(conversation.status)?;
+    let status = event.apply(conversation.status)?;
     if status == conversation.status {
         return Ok(());
     }
@@ -80,6 +80,6 @@ async fn transition(tx: &Tx, id: ConversationId, happening: Happening) -> Result
 /// Loads the conversation and locks it until the transaction ends.
 pub(super) async fn load(tx: &Tx, id: ConversationId) -> Result<conversations::Model> {
     let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
-    let found = held(found).one(tx.connection()).await?;
+    let found = for_update(found).one(tx.connection()).await?;
     found.ok_or_else(|| Problem::not_found("conversation", id))
 }

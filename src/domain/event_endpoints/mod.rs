@@ -66,7 +66,7 @@ use crate::{
 /// The maximum number of endpoints of an organization: each event is stored and sent for each of them.
 const MOST: u64 = 20;
 /// The maximum number of events that one call replays. They are updated in one statement.
-const MOST_REPLAYED: i64 = 10_000;
+const MAX_REPLAYED: i64 = 10_000;
 
 /// The fields of the sealed secrets.
 const SECRET: &str = "secret";
@@ -79,7 +79,7 @@ const PREVIOUS_SECRET: &str = "previous_secret";
 /// service token.
 pub async fn create(scope: &Scope, new: CreateEventEndpointInput) -> Result<(EventEndpointId, SecretString)> {
     require_person(scope)?;
-    Problem::refuse(check_url(scope, &new.url).into_iter().chain(check_types(&new.types)).collect())?;
+    Problem::fail_if_any(check_url(scope, &new.url).into_iter().chain(check_types(&new.types)).collect())?;
     let tx = scope.begin().await?;
     // Two callers can't both take the last place.
     orgs::lock(&tx).await?;
@@ -121,7 +121,7 @@ pub async fn update(scope: &Scope, id: EventEndpointId, edit: UpdateEventEndpoin
     require_person(scope)?;
     let url = edit.url.value().and_then(|url| check_url(scope, url));
     let types = edit.types.value().and_then(|types| check_types(types));
-    Problem::refuse(url.into_iter().chain(types).collect())?;
+    Problem::fail_if_any(url.into_iter().chain(types).collect())?;
     let tx = scope.begin().await?;
     let before = load(&tx, id).await?;
     let mut row = before.clone().into_active_model();
@@ -166,7 +166,7 @@ pub async fn rotate_secret(scope: &Scope, id: EventEndpointId, overlap: Duration
     let tx = scope.begin().await?;
     let before = load(&tx, id).await?;
     // A secret that can't be opened need not be kept.
-    let old = scope.core.keys.open(&before.secret_sealed, &seal_context(scope.org, id, SECRET)).ok();
+    let old = scope.core.sealing.open(&before.secret_sealed, &seal_context(scope.org, id, SECRET)).ok();
     let old = old.filter(|_| !overlap.is_zero()).map(|old| seal(&tx, id, PREVIOUS_SECRET, &old));
     let secret = new_secret();
     let mut row = before.clone().into_active_model();
@@ -227,7 +227,7 @@ pub async fn retry(scope: &Scope, id: EventDeliveryId) -> Result<()> {
 /// Sends the settled events of a period again, in their order. `until` is now by default. Returns their number.
 ///
 /// # Errors
-/// `NOT_FOUND`; `VALIDATION_FAILED` for more than [`MOST_REPLAYED`]; `PERMISSION_DENIED` for a service token.
+/// `NOT_FOUND`; `VALIDATION_FAILED` for more than [`MAX_REPLAYED`]; `PERMISSION_DENIED` for a service token.
 pub async fn replay(
     scope: &Scope,
     id: EventEndpointId,
@@ -239,9 +239,9 @@ pub async fn replay(
     let endpoint = load(&tx, id).await?;
     let until = until.unwrap_or(tx.now);
     let count = queries::count_settled(&tx, id, (from, until)).await?;
-    if count > MOST_REPLAYED {
+    if count > MAX_REPLAYED {
         let detail = format!(
-            "There are {count} events in this time, and at most {MOST_REPLAYED} can be replayed at a time. Choose a shorter one."
+            "There are {count} events in this time, and at most {MAX_REPLAYED} can be replayed at a time. Choose a shorter one."
         );
         return Err(Problem::invalid_parameter("from", "TOO_MANY", detail));
     }
@@ -290,7 +290,7 @@ fn seal_context(org: OrgId, id: EventEndpointId, field: &'static str) -> SealCon
 }
 
 fn seal(tx: &Tx, id: EventEndpointId, field: &'static str, secret: &SecretString) -> Vec<u8> {
-    tx.scope.core.keys.seal(secret, &seal_context(tx.scope.org, id, field))
+    tx.scope.core.sealing.seal(secret, &seal_context(tx.scope.org, id, field))
 }
 
 /// The address of a page of the organization in the panel.

@@ -46,7 +46,7 @@ pub(super) async fn store_result(
         Ok(()) => {
             let had_failed = queries::record_reached(&tx, to.endpoint.id).await?;
             if !settle(&tx, event, (EventDeliveryStatus::Sent, tx.now, None)).await? {
-                return Ok(Outcome::Over);
+                return Ok(Outcome::Obsolete);
             }
             if had_failed && to.endpoint.failing_since.is_some_and(|since| since <= tx.now.minus(OUTAGE)) {
                 queries::hasten(&tx, to.endpoint.id).await?;
@@ -55,7 +55,7 @@ pub(super) async fn store_result(
         }
         Err(failure) => {
             let Some(since) = queries::record_failure(&tx, to.endpoint.id).await? else {
-                return Ok(Outcome::Over);
+                return Ok(Outcome::Obsolete);
             };
             let (why, retry_at) = (failure.to_string(), retry_time(&tx, event, &failure, since));
             let next = match retry_at {
@@ -63,7 +63,7 @@ pub(super) async fn store_result(
                 None => (EventDeliveryStatus::Failed, tx.now, Some(why.clone())),
             };
             if !settle(&tx, event, next).await? {
-                return Ok(Outcome::Over);
+                return Ok(Outcome::Obsolete);
             }
             if let Some(reason) = reason_to_stop(&tx, &failure, since) {
                 switch_off(&tx, &to.endpoint, reason, &why).await?;

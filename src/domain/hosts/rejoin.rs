@@ -4,7 +4,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use muster_protocol::join::{FolderState, Join, Joined, KnownAgent, KnownState, MOST_AGENTS};
+use muster_protocol::join::{FolderState, Join, Joined, KnownAgent, KnownState, MAX_AGENTS};
 use serde_json::json;
 
 use super::{identify, join, queries, unknown_host};
@@ -61,8 +61,8 @@ pub(super) async fn rejoin_with_own_token(
 /// # Errors
 /// `VALIDATION_FAILED` for a folder with too many agents.
 pub(super) async fn restart_numbering(tx: &Tx, server: ServerId, again: &FolderState) -> Result<KnownState> {
-    if again.agents.len() > MOST_AGENTS {
-        let detail = format!("`again.agents` may have at most {MOST_AGENTS} items.");
+    if again.agents.len() > MAX_AGENTS {
+        let detail = format!("`again.agents` may have at most {MAX_AGENTS} items.");
         return Err(Problem::invalid_at("/again/agents", "TOO_LONG", detail));
     }
     let numbers = queries::numbers(tx, server).await?.ok_or_else(unknown_host)?;

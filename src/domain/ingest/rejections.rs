@@ -1,7 +1,7 @@
 //! Refused messages: counted in memory and written once a second, so that strangers can't cause a write for each
 //! message.
 //!
-//! Each channel keeps its last [`KEPT`] refused origins. The first message of a new origin raises an ACCESS_REQUEST,
+//! Each channel keeps its last [`HISTORY`] refused origins. The first message of a new origin raises an ACCESS_REQUEST,
 //! unless the channel has [`REQUESTS`] open ones.
 
 use std::{collections::HashMap, mem, sync::Arc, time::Duration};
@@ -14,10 +14,10 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::{entity::channel_refusals, queries::trim_refusals};
 use crate::{
     base::{
-        bounds::{KEPT, LABEL, LIST},
+        bounds::{HISTORY, LABEL, LIST},
         enums::{ApprovalKind, ChangeOp, RecordKind, RefusalReason},
         ids::{ChannelId, OrgId},
-        plain::{bounded, is_hidden, one_line},
+        plain::{is_hidden, one_line, truncated},
         problem::Result,
     },
     core::{Core, Event, access::Scope, store::Tx},
@@ -65,12 +65,12 @@ impl RejectionCounter {
     pub fn count(&self, channel: Channel, origin: &Origin, reason: RefusalReason) {
         let mut all = self.0.lock();
         let origins = all.entry(channel).or_default();
-        let id = bounded(&origin.id, ID_BYTES);
+        let id = truncated(&origin.id, ID_BYTES);
         if let Some(known) = origins.get_mut(&id) {
             known.count += 1;
             known.reason = reason;
         } else if origins.len() < LIST {
-            let name = origin.name.as_deref().map(|name| bounded(name, ID_BYTES));
+            let name = origin.name.as_deref().map(|name| truncated(name, ID_BYTES));
             origins.insert(id, Count { name, reason, count: 1 });
         }
     }
@@ -91,7 +91,7 @@ async fn write(core: &Arc<Core>, (org, channel): Channel, origins: HashMap<Strin
     let Some(row) = channels::lock(&tx, channel).await? else { return Ok(()) };
     let strangers = find_strangers(&tx, channel, &origins).await?;
     upsert(&tx, channel, origins).await?;
-    trim_refusals(&tx, channel, KEPT).await?;
+    trim_refusals(&tx, channel, HISTORY).await?;
     for (origin, name) in strangers {
         request_access(&tx, &row, &origin, name).await?;
     }
@@ -149,10 +149,13 @@ async fn request_access(
     }
     // A stranger chose the name: put it after the address, limit its length, and remove hidden characters and Markdown.
     let shown = plain(origin);
-    let name = name.map(|name| bounded(&plain(&name), LABEL)).filter(|name| !name.is_empty());
+    let name = name.map(|name| truncated(&plain(&name), LABEL)).filter(|name| !name.is_empty());
     let named = |mark: &str| name.as_ref().map(|name| format!(" ({mark}{name}{mark})")).unwrap_or_default();
-    let title =
-        format!("{} wants to write to {}", bounded(&format!("{shown}{}", named("")), ID_BYTES), channel.name);
+    let title = format!(
+        "{} wants to write to {}",
+        truncated(&format!("{shown}{}", named("")), ID_BYTES),
+        channel.name
+    );
     let body = format!(
         "A message of `{shown}`{} was refused, because the channel's whitelist does not name them. \
          Add `{shown}` to it to let them in.",

@@ -1,4 +1,4 @@
-//! Skipped messages, which could not be read. Each channel lists its newest [`KEPT`], so that people can look for them
+//! Skipped messages, which could not be read. Each channel lists its newest [`HISTORY`], so that people can look for them
 //! at the vendor.
 
 use muster_channels::Skipped;
@@ -6,7 +6,7 @@ use muster_channels::Skipped;
 use super::queries::{list_skipped, trim_skipped};
 use crate::{
     base::{
-        bounds::KEPT,
+        bounds::HISTORY,
         enums::{ChangeOp, RecordKind},
         ids::ChannelId,
         problem::Result,
@@ -20,7 +20,7 @@ pub(super) async fn record(scope: &Scope, channel: ChannelId, skipped: Skipped) 
     let tx = scope.begin().await?;
     let Skipped { vendor_id, subject, reason } = skipped;
     list_skipped(&tx, channel, &vendor_id, (subject, reason.as_str())).await?;
-    trim_skipped(&tx, channel, KEPT).await?;
+    trim_skipped(&tx, channel, HISTORY).await?;
     tx.announce(Event::new(scope.org, ChangeOp::Updated, RecordKind::Channel, channel));
     tx.commit().await
 }

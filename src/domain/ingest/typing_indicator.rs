@@ -25,7 +25,7 @@ use crate::{
 
 /// Shows the indicator until dropped, in at most twenty chats of the channel. Ignores failures of the vendor.
 pub(super) async fn show(core: &Arc<Core>, channel: &Channel, transport: &dyn Transport) -> Result<()> {
-    let Some(again) = transport.traits().actions.typing else { return std::future::pending().await };
+    let Some(again) = transport.traits().abilities.typing else { return std::future::pending().await };
     if channel.direction != ChannelDirection::Bidirectional {
         return std::future::pending().await;
     }
@@ -43,7 +43,7 @@ pub(super) async fn show(core: &Arc<Core>, channel: &Channel, transport: &dyn Tr
             if shown.get(&target).is_some_and(|at| at.elapsed() < again) {
                 continue;
             }
-            if let Ok(Err(failure)) = timeout(bounds::FAREWELL, transport.typing(&target)).await {
+            if let Ok(Err(failure)) = timeout(bounds::BRIEF_WAIT, transport.typing(&target)).await {
                 tracing::debug!(channel = channel.id.0, %failure, "channel.writing_not_shown");
             }
             shown.insert(target, Instant::now());

@@ -16,7 +16,7 @@ use crate::{
         bounds,
         enums::{AgentStatus, ChangeOp, RecordKind, StatusReason},
         ids::AgentId,
-        plain::bounded,
+        plain::truncated,
         problem::Result,
         time::Timestamp,
     },
@@ -67,7 +67,7 @@ pub(super) async fn fail_locked(
     agent.status = Set(AgentStatus::Error);
     agent.status_changed_at = Set(Some(tx.now));
     agent.status_reason = Set(Some(reason));
-    agent.status_detail = Set(detail.map(|detail| bounded(detail, bounds::DETAIL)));
+    agent.status_detail = Set(detail.map(|detail| truncated(detail, bounds::DETAIL)));
     agent.started_at = Set(None);
     agent.container_id = Set(None);
     agent.running_model = Set(None);

@@ -27,7 +27,7 @@ use crate::{
             LockedAgent, announce,
             entity::agents,
             revisions,
-            rows::{find, finish, living, load},
+            rows::{find, finish, load, not_deleted},
             set_status_reason,
             state::{Action, Transition},
         },
@@ -184,7 +184,7 @@ async fn find_startable(scope: &Scope, server: ServerId) -> Result<(StartedAgent
     let tx = scope.begin().await?;
     require_server_in_operation(&tx, server).await?;
     let is_unconfirmed = servers::is_unconfirmed(&tx, server).await?;
-    let all = living(scope).filter(ServerId.eq(server)).order_by_asc(Id).select_only();
+    let all = not_deleted(scope).filter(ServerId.eq(server)).order_by_asc(Id).select_only();
     let all = all.columns([Id, Name, Status, StatusReason, StatusDetail]).into_tuple::<AgentState>();
     let (mut done, mut may_start) = (StartedAgents::default(), Vec::new());
     for (id, name, status, why, detail) in all.all(tx.connection()).await? {
@@ -266,7 +266,7 @@ pub async fn confirm_host(scope: &Scope, server: ServerId, join: i64) -> Result<
 
 /// Starts the agents of this server that waited for the confirmation of its host.
 async fn start_confirmed(scope: &Scope, server: ServerId) -> Result<()> {
-    let on_server = living(scope).filter(agents::Column::ServerId.eq(server));
+    let on_server = not_deleted(scope).filter(agents::Column::ServerId.eq(server));
     let ids = on_server.order_by_asc(agents::Column::Id).select_only().column(agents::Column::Id);
     let ids: Vec<AgentId> = ids.into_tuple().all(scope.core.db.read()).await?;
     for id in ids {

@@ -47,7 +47,7 @@ pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServe
     let name = new.name.trim().to_owned();
     let mut violations: Vec<_> = reserved_name(&name).into_iter().chain(duplicate_names(&auth)).collect();
     violations.extend(endpoint_violations(new.transport, new.command.as_deref(), &args, new.url.as_deref()));
-    Problem::refuse(violations)?;
+    Problem::fail_if_any(violations)?;
     let tx = scope.begin().await?;
     orgs::check_limit(&tx, Limit::McpServers).await?;
     assignments::require_free_name::<mcp_servers::Entity>(&tx, &name, None).await?;
@@ -113,7 +113,7 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
             server.url.as_ref().as_deref(),
         ));
     }
-    Problem::refuse(violations)?;
+    Problem::fail_if_any(violations)?;
     if let MaybeUndefined::Value(name) = &name {
         assignments::require_free_name::<mcp_servers::Entity>(&tx, name, Some(id)).await?;
     }

@@ -77,7 +77,9 @@ impl DomainEvent for Released {}
 /// # Errors
 /// `VALIDATION_FAILED` for an invalid base URL, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<ModelCredentialId> {
-    Problem::refuse(new.base_url.iter().filter_map(|url| orgs::check_base_url("/base_url", url)).collect())?;
+    Problem::fail_if_any(
+        new.base_url.iter().filter_map(|url| orgs::check_base_url("/base_url", url)).collect(),
+    )?;
     let tx = scope.begin().await?;
     orgs::check_count(&tx, Limit::Credentials, scope.find::<model_credentials::Entity>()).await?;
     let name = new.name.trim().to_owned();
@@ -193,7 +195,7 @@ fn check_edit(credential: &model_credentials::Model, edit: &UpdateModelCredentia
         let detail = "`secret` is required when the provider or the base URL changes: a stored secret is only used with those it was set for.";
         violations.push(Violation::at("/secret", "REQUIRED", detail));
     }
-    Problem::refuse(violations)
+    Problem::fail_if_any(violations)
 }
 
 /// Archives a model credential and deletes its secret. Archiving it again does nothing.
@@ -226,7 +228,7 @@ pub async fn archive(scope: &Scope, id: ModelCredentialId) -> Result<()> {
 pub async fn inherited(tx: &Tx, provider: Option<&str>) -> Result<Option<ModelAccess>> {
     let Some(chosen) = find_default(tx, provider).await? else { return Ok(None) };
     let Some(sealed) = &chosen.secret_sealed else { return Ok(None) };
-    let secret = tx.scope.core.keys.open(sealed, &seal_context(tx.scope.org, chosen.id));
+    let secret = tx.scope.core.sealing.open(sealed, &seal_context(tx.scope.org, chosen.id));
     let secret = secret.map_err(Problem::internal)?;
     Ok(Some(ModelAccess {
         credential_id: Some(chosen.id.0),
@@ -353,7 +355,7 @@ fn seal_context(org: OrgId, id: ModelCredentialId) -> SealContext<'static> {
 }
 
 fn seal_secret(tx: &Tx, id: ModelCredentialId, secret: &SecretText) -> Vec<u8> {
-    tx.scope.core.keys.seal(&secret.0, &seal_context(tx.scope.org, id))
+    tx.scope.core.sealing.seal(&secret.0, &seal_context(tx.scope.org, id))
 }
 
 fn folded(provider: &str) -> String {

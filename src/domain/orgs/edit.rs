@@ -7,7 +7,7 @@ use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 
 use super::{
     HasImage, HasSecondFactor, Limit, TermsChanged,
-    check::{JudgedCron, check_timezone, judge_cron},
+    check::{ParsedCron, check_timezone, parse_cron},
     entity::organizations,
     limits,
     rows::load,
@@ -43,7 +43,7 @@ const SUPPORT_ACCESS_MAX: Duration = Duration::from_hours(90 * 24);
 /// `VALIDATION_FAILED` for an invalid time zone, cron expression, or country, or an image that can't be the
 /// default.
 pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> {
-    let cron = judge_cron(scope, edit.backup_cron.value()).await?;
+    let cron = parse_cron(scope, edit.backup_cron.value()).await?;
     let tx = scope.begin().await?;
     let before = load(&tx).await?;
     let mut organization = before.clone().into_active_model();
@@ -103,7 +103,7 @@ fn has_new_terms(organization: &organizations::ActiveModel) -> bool {
         || organization.cost_guard_action.is_set()
 }
 
-async fn check(tx: &Tx, edit: &UpdateOrganizationInput, cron: Option<&JudgedCron>) -> Result<()> {
+async fn check(tx: &Tx, edit: &UpdateOrganizationInput, cron: Option<&ParsedCron>) -> Result<()> {
     let mut violations = Vec::new();
     if let MaybeUndefined::Value(name) = &edit.name
         && !is_name(name.trim())
@@ -144,7 +144,7 @@ async fn check(tx: &Tx, edit: &UpdateOrganizationInput, cron: Option<&JudgedCron
     if let MaybeUndefined::Value(until) = edit.support_access_until {
         violations.extend(check_support_access(until, tx.now));
     }
-    Problem::refuse(violations)
+    Problem::fail_if_any(violations)
 }
 
 fn check_support_access(until: Timestamp, now: Timestamp) -> Option<Violation> {
@@ -199,5 +199,5 @@ fn apply(tx: &Tx, organization: &mut organizations::ActiveModel, edit: UpdateOrg
 
 fn seal(scope: &Scope, field: &str, secret: MaybeUndefined<SecretText>) -> MaybeUndefined<Vec<u8>> {
     let context = SealContext::new(scope.org, "organizations", scope.org.0, field);
-    secret.map_value(|secret| scope.core.keys.seal(&secret.0, &context))
+    secret.map_value(|secret| scope.core.sealing.seal(&secret.0, &context))
 }

@@ -184,18 +184,18 @@ pub(super) async fn compile_candidate(
     place: ErrorPlace,
 ) -> Result<Compiled> {
     let policy = core.policy.now();
-    let judged = run_in_workshop(core, Some(org), move || policy.with_org(org, text.as_deref())).await?;
+    let judged = run_in_cpu_pool(core, Some(org), move || policy.with_org(org, text.as_deref())).await?;
     judged.map_err(|problems| to_problem(&problems, place))
 }
 
-/// Runs work with a candidate in the workshop, on the turn of an organization, or of the operator.
-pub(super) async fn run_in_workshop<T: Send + 'static>(
+/// Runs work with a candidate in the CPU pool, in the slot of an organization, or of the operator.
+pub(super) async fn run_in_cpu_pool<T: Send + 'static>(
     core: &Core,
     org: Option<OrgId>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
-    let turn = core.workshop.turn(org.unwrap_or(OrgId(0))).await.map_err(Problem::internal)?;
-    turn.run(work).await.map_err(Problem::internal)
+    let slot = core.cpu_pool.slot(org.unwrap_or(OrgId(0))).await.map_err(Problem::internal)?;
+    slot.run(work).await.map_err(Problem::internal)
 }
 
 fn to_problem(problems: &[LintProblem], place: ErrorPlace) -> Problem {

@@ -17,7 +17,7 @@ use crate::{
 /// id, `$6` a short code, `$7` the number of hits.
 macro_rules! source {
     (
-        $kind:ident, $order:literal, $from:literal, living: $living:literal, found: ($found:expr, $found_among_newest:expr),
+        $kind:ident, $order:literal, $from:literal, visible: $visible:literal, found: ($found:expr, $found_among_newest:expr),
         id: $id:literal, name: $name:literal, exact: $exact:literal, folded: ($folded:literal $(, $other:literal)*),
         detail: $detail:expr, reference: $reference:literal, agent: $agent:literal, newest: $newest:literal
     ) => {
@@ -36,7 +36,7 @@ macro_rules! source {
             " = $5 OR ",
             $exact,
             ")",
-            $living,
+            $visible,
             " AND ",
             $found,
             " UNION SELECT '",
@@ -59,7 +59,7 @@ macro_rules! source {
             " AS detail FROM ",
             $from,
             " WHERE t.organization_id = $org",
-            $living,
+            $visible,
             " ORDER BY ",
             $newest,
             " LIMIT 20000) n WHERE n.matches AND ",
@@ -77,9 +77,9 @@ macro_rules! source {
     (any $test:literal, $folded:literal $(, $other:literal)*) => {
         concat!($folded, $test $(, " OR ", $other, $test)*)
     };
-    ($kind:ident, $order:literal, $from:literal, living: $living:literal, detail: $detail:literal, agent: $agent:literal) => {
+    ($kind:ident, $order:literal, $from:literal, visible: $visible:literal, detail: $detail:literal, agent: $agent:literal) => {
         source!(
-            $kind, $order, $from, living: $living, found: ("1 = 1", "1 = 1"), id: "t.id", name: "t.name", exact: "1 = 0",
+            $kind, $order, $from, visible: $visible, found: ("1 = 1", "1 = 1"), id: "t.id", name: "t.name", exact: "1 = 0",
             folded: ("t.name_folded"), detail: $detail, reference: "NULL", agent: $agent, newest: "t.id DESC"
         )
     };
@@ -90,51 +90,51 @@ const AGENT_NAME: &str =
     "(SELECT a.name FROM agents a WHERE a.organization_id = t.organization_id AND a.id = t.agent_id)";
 
 pub(super) const AGENTS: OrgSql =
-    source!(Agent, "0", "agents t", living: " AND t.archived_at IS NULL", detail: "t.role", agent: "NULL");
+    source!(Agent, "0", "agents t", visible: " AND t.archived_at IS NULL", detail: "t.role", agent: "NULL");
 pub(super) const CONVERSATIONS: OrgSql = source!(
-    Conversation, "1", "conversations t", living: "", found: ("1 = 1", "1 = 1"), id: "t.id", name: "COALESCE(t.title, t.ref)",
+    Conversation, "1", "conversations t", visible: "", found: ("1 = 1", "1 = 1"), id: "t.id", name: "COALESCE(t.title, t.ref)",
     exact: "t.ref = $6", folded: ("t.title_folded"), detail: AGENT_NAME, reference: "t.ref", agent: "t.agent_id",
     newest: "t.last_activity_at DESC, t.id DESC"
 );
 pub(super) const CONTACTS: OrgSql = source!(
-    Contact, "2", "contacts t", living: " AND t.archived_at IS NULL",
+    Contact, "2", "contacts t", visible: " AND t.archived_at IS NULL",
     found: (is_reached!("$org", "t.id"), is_reached!("$org", "n.id")), id: "t.id", name: "t.name",
     exact: "t.name_folded = $2", folded: ("t.name_folded"), detail: "t.note", reference: "NULL", agent: "NULL",
     newest: "t.id DESC"
 );
 pub(super) const CHANNELS: OrgSql = source!(
-    Channel, "3", "channels t", living: " AND t.archived_at IS NULL", detail: "t.transport", agent: "t.agent_id"
+    Channel, "3", "channels t", visible: " AND t.archived_at IS NULL", detail: "t.transport", agent: "t.agent_id"
 );
 pub(super) const SERVERS: OrgSql = source!(
-    Server, "4", "servers t", living: " AND t.archived_at IS NULL", detail: "t.hostname", agent: "NULL"
+    Server, "4", "servers t", visible: " AND t.archived_at IS NULL", detail: "t.hostname", agent: "NULL"
 );
 pub(super) const IMAGES: OrgSql = source!(
-    Image, "5", "images t", living: " AND t.archived_at IS NULL", detail: "t.reference", agent: "NULL"
+    Image, "5", "images t", visible: " AND t.archived_at IS NULL", detail: "t.reference", agent: "NULL"
 );
 pub(super) const CREDENTIALS: OrgSql = source!(
-    Credential, "6", "credentials t", living: " AND t.archived_at IS NULL", detail: "t.kind", agent: "NULL"
+    Credential, "6", "credentials t", visible: " AND t.archived_at IS NULL", detail: "t.kind", agent: "NULL"
 );
 pub(super) const MCP_SERVERS: OrgSql = source!(
-    McpServer, "7", "mcp_servers t", living: " AND t.archived_at IS NULL", detail: "t.transport", agent: "NULL"
+    McpServer, "7", "mcp_servers t", visible: " AND t.archived_at IS NULL", detail: "t.transport", agent: "NULL"
 );
 pub(super) const SKILLS: OrgSql = source!(
-    Skill, "8", "skills t", living: " AND t.archived_at IS NULL", detail: "t.description", agent: "NULL"
+    Skill, "8", "skills t", visible: " AND t.archived_at IS NULL", detail: "t.description", agent: "NULL"
 );
 pub(super) const MEMBERS: OrgSql = source!(
-    Member, "9", "members t JOIN users u ON u.id = t.user_id", living: "", found: ("1 = 1", "1 = 1"), id: "t.user_id",
+    Member, "9", "members t JOIN users u ON u.id = t.user_id", visible: "", found: ("1 = 1", "1 = 1"), id: "t.user_id",
     name: "u.name", exact: "1 = 0", folded: ("u.name_folded", "u.email_folded"), detail: "u.email", reference: "NULL",
     agent: "NULL", newest: "t.user_id DESC"
 );
 pub(super) const INVITATIONS: OrgSql = source!(
-    Invitation, "10", "invitations t", living: " AND t.accepted_at IS NULL AND t.revoked_at IS NULL",
+    Invitation, "10", "invitations t", visible: " AND t.accepted_at IS NULL AND t.revoked_at IS NULL",
     found: ("1 = 1", "1 = 1"), id: "t.id", name: "t.email", exact: "1 = 0", folded: ("t.email_folded"), detail: "t.role",
     reference: "NULL", agent: "NULL", newest: "t.id DESC"
 );
 pub(super) const SERVICE_TOKENS: OrgSql = source!(
-    ServiceToken, "11", "service_tokens t", living: " AND t.revoked_at IS NULL", detail: "t.hint", agent: "NULL"
+    ServiceToken, "11", "service_tokens t", visible: " AND t.revoked_at IS NULL", detail: "t.hint", agent: "NULL"
 );
 pub(super) const APPROVALS: OrgSql = source!(
-    Approval, "12", "approvals t", living: "", found: ("1 = 1", "1 = 1"), id: "t.id", name: "t.title", exact: "1 = 0",
+    Approval, "12", "approvals t", visible: "", found: ("1 = 1", "1 = 1"), id: "t.id", name: "t.title", exact: "1 = 0",
     folded: ("t.title_folded"), detail: AGENT_NAME, reference: "NULL", agent: "t.agent_id", newest: "t.id DESC"
 );
 

@@ -16,7 +16,7 @@ use crate::{
         access::Scope,
         audit,
         handlers::emit,
-        store::{Tx, held},
+        store::{Tx, for_update},
     },
     domain::{
         edits,
@@ -208,7 +208,7 @@ fn require_profile(scope: &Scope, name: Option<&str>) -> Result<()> {
 }
 
 async fn load(tx: &Tx, id: ImageId) -> Result<images::Model> {
-    let found = held(tx.scope.find::<images::Entity>().filter(images::Column::Id.eq(id)));
+    let found = for_update(tx.scope.find::<images::Entity>().filter(images::Column::Id.eq(id)));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("image", id))
 }
 

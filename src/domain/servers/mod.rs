@@ -29,7 +29,7 @@ pub use self::{
     input::{CreateImageInput, CreateServerInput, Labels, UpdateImageInput, UpdateServerInput},
     rows::{image_is_usable, lock_existing},
 };
-use self::{entity::servers, rows::living};
+use self::{entity::servers, rows::not_deleted};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind, ServerStatus},
@@ -43,7 +43,7 @@ use crate::{
         },
         audit,
         handlers::{ask, emit},
-        store::{Tx, held},
+        store::{Tx, for_update},
     },
     domain::{
         commands, edits,
@@ -148,7 +148,7 @@ pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
     let tx = scope.begin().await?;
     // The lock keeps agents from moving to the server: that locks it too ([`lock_existing`]).
     let found =
-        living(scope).filter(servers::Column::Id.eq(id)).lock_exclusive().one(tx.connection()).await?;
+        not_deleted(scope).filter(servers::Column::Id.eq(id)).lock_exclusive().one(tx.connection()).await?;
     let server = found.ok_or_else(|| Problem::not_found("server", id))?;
     let agents = ask(&tx, CountAgents(id)).await?;
     if agents > 0 {
@@ -190,12 +190,12 @@ fn cut_off(tx: &Tx, server: &mut servers::ActiveModel) {
 
 /// Loads the server and locks it until the transaction ends. After waiting for a deletion, it is not found.
 async fn load(tx: &Tx, id: ServerId) -> Result<servers::Model> {
-    let found = held(living(&tx.scope).filter(servers::Column::Id.eq(id)));
+    let found = for_update(not_deleted(&tx.scope).filter(servers::Column::Id.eq(id)));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("server", id))
 }
 
 async fn require_free_name(tx: &Tx, name: &str, except: Option<ServerId>) -> Result<()> {
-    let mut same = living(&tx.scope).filter(servers::Column::Name.eq(name));
+    let mut same = not_deleted(&tx.scope).filter(servers::Column::Name.eq(name));
     if let Some(id) = except {
         same = same.filter(servers::Column::Id.ne(id));
     }

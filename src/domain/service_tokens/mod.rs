@@ -18,7 +18,7 @@ use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
         ids::TokenId,
-        numerals::counted,
+        numerals::with_noun,
         permission::{Permission, PermissionSet},
         problem::{Code, Problem, Result, Violation},
         time::Timestamp,
@@ -29,7 +29,7 @@ use crate::{
             token::{Token, TokenKind},
         },
         audit,
-        store::{Tx, held},
+        store::{Tx, for_update},
     },
     domain::{
         edits,
@@ -81,7 +81,7 @@ pub async fn create(scope: &Scope, new: NewToken) -> Result<(TokenId, SecretStri
         MaybeUndefined::Value(at) => Some(at),
     };
     check_expiry(&tx, expires_at, &mut violations);
-    Problem::refuse(violations)?;
+    Problem::fail_if_any(violations)?;
     orgs::check_limit(&tx, Limit::ServiceTokens).await?;
     // As a set: without duplicates and in the policy's order.
     let permissions: PermissionSet = new.permissions.iter().copied().collect();
@@ -175,7 +175,7 @@ pub async fn update(scope: &Scope, id: TokenId, edit: EditToken) -> Result<()> {
             require_all_permissions(&tx, &row)?;
         }
     }
-    Problem::refuse(violations)?;
+    Problem::fail_if_any(violations)?;
     let before = row.clone();
     let mut row = row.into_active_model();
     if let Some(name) = edit.name {
@@ -247,7 +247,7 @@ pub async fn list(scope: &Scope) -> Result<Vec<serde_json::Value>> {
 /// first.
 async fn find(tx: &Tx, id: TokenId) -> Result<service_tokens::Model> {
     let found = tx.scope.find::<service_tokens::Entity>().filter(service_tokens::Column::Id.eq(id));
-    let row = held(found).one(tx.connection()).await?;
+    let row = for_update(found).one(tx.connection()).await?;
     row.ok_or_else(|| Problem::not_found("service token", id))
 }
 
@@ -302,7 +302,7 @@ fn check_expiry(tx: &Tx, expires_at: Option<Timestamp>, violations: &mut Vec<Vio
     if expires_at.is_none_or(|at| tx.now.plus(longest) < at) {
         let days = tx.scope.core.config.service_tokens.max_days;
         let detail =
-            format!("A service token of this installation can last at most {}.", counted(days, "day"));
+            format!("A service token of this installation can last at most {}.", with_noun(days, "day"));
         violations.push(Violation::at("/expires_at", "TOO_LARGE", detail));
     }
 }

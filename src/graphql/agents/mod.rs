@@ -24,9 +24,9 @@ use crate::{
     read::{Feed, List, One, Page, Rows},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from, items, length, name, range},
+        bounds::{at_least, bounds, items, length, name, range},
         permit::permit,
-        watch,
+        subscribe_to_kind,
     },
 };
 
@@ -41,7 +41,7 @@ impl AgentQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
     ) -> Answer<Page<Agent>> {
         answer(async {
@@ -95,7 +95,7 @@ impl AgentQuery {
         ctx: &Context<'_>,
         org_id: OrgId,
         agent_id: AgentId,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
     ) -> Answer<Page<AgentRevision>> {
         answer(async {
@@ -137,7 +137,7 @@ impl AgentQuery {
         ctx: &Context<'_>,
         org_id: OrgId,
         agent_id: AgentId,
-        #[graphql(desc = "Its number.", directive = bounds::apply(from(1)))] revision: i64,
+        #[graphql(desc = "Its number.", directive = bounds::apply(at_least(1)))] revision: i64,
     ) -> Answer<One<AgentRevision>> {
         answer(async {
             let rows = Rows::of(&ctx.enter(org_id).await?)
@@ -206,7 +206,7 @@ impl AgentMutation {
         ctx: &Context<'_>,
         org_id: OrgId,
         id: AgentId,
-        #[graphql(desc = "The number of the earlier revision.", directive = bounds::apply(from(1)))]
+        #[graphql(desc = "The number of the earlier revision.", directive = bounds::apply(at_least(1)))]
         revision: i64,
         #[graphql(desc = "The reason, stored with the revision.", directive = bounds::apply(name(1000)))]
         reason: String,
@@ -215,7 +215,7 @@ impl AgentMutation {
             let scope = ctx.enter(org_id).await?;
             agents::revert(&scope, id, revision, reason)
                 .await
-                .map_err(|problem| problem.due_to("revision"))?;
+                .map_err(|problem| problem.blame_argument("revision"))?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -326,7 +326,7 @@ impl AgentSubscription {
         id: Option<AgentId>,
     ) -> Result<impl Stream<Item = Result<One<Agent>>> + use<>> {
         let scope = ctx.enter(org_id).await?;
-        let changes = watch(&scope, Permission::AgentView, RecordKind::Agent, move |event| {
+        let changes = subscribe_to_kind(&scope, Permission::AgentView, RecordKind::Agent, move |event| {
             id.is_none_or(|id| id.0 == event.id)
         })?;
         Ok(changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id))))

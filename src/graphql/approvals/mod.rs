@@ -29,9 +29,9 @@ use crate::{
     read::{Feed, One, Page, Record, Rows, Spec},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from, items, length, list as each, range, said},
+        bounds::{at_least, bounds, free_text, items, length, list as each, range},
         permit::permit,
-        watch,
+        subscribe_to_kind,
     },
 };
 
@@ -43,7 +43,7 @@ impl Record for Approval {
             let about = "A decision an agent is waiting for, or something a person needs to look at.";
             let spec = Spec::new("Approval", "approvals t", about)
                 .permission(Permission::ApprovalView)
-                .viewer_can(|scope| scope.can(&["approval"]));
+                .viewer_can(|scope| scope.permissions_json(&["approval"]));
             decision(subject(spec))
         });
         &SPEC
@@ -210,10 +210,10 @@ pub struct ApprovalAnswer {
 #[derive(InputObject)]
 pub struct AnswerApprovalInput {
     /// The chosen options, by id or label. More than one only if the question allows it.
-    #[graphql(directive = bounds::apply(each(100, said(500))))]
+    #[graphql(directive = bounds::apply(each(100, free_text(500))))]
     pub options: Option<Vec<String>>,
     /// Free text, if the question allows it.
-    #[graphql(directive = bounds::apply(said(10_000)))]
+    #[graphql(directive = bounds::apply(free_text(10_000)))]
     pub text: Option<String>,
 }
 
@@ -228,7 +228,7 @@ impl ApprovalQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(desc = "Whether to return only approvals that are still pending.")] only_pending: bool,
     ) -> Answer<Page<Approval>> {
@@ -304,7 +304,7 @@ pub struct ApprovalMutation;
 
 #[Object]
 impl ApprovalMutation {
-    /// Marks a pending approval as resolved. Only changes its status: fix what it was about first.
+    /// Marks a pending approval as resolved. Only its status changes: fix the cause first.
     #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
     async fn resolve_approval(
         &self,
@@ -405,7 +405,7 @@ impl ApprovalSubscription {
         org_id: OrgId,
     ) -> Result<impl Stream<Item = Result<One<Approval>>> + use<>> {
         let scope = ctx.enter(org_id).await?;
-        let changes = watch(&scope, Permission::ApprovalView, RecordKind::Approval, |_| true)?;
+        let changes = subscribe_to_kind(&scope, Permission::ApprovalView, RecordKind::Approval, |_| true)?;
         Ok(changes.map(|change| change.map(|(scope, id)| shown(&scope, ApprovalId(id)))))
     }
 }

@@ -37,8 +37,8 @@ impl Record for Channel {
             let about = "A connection between an agent and a messaging transport.";
             let spec = Spec::new("Channel", "channels t", about)
                 .permission(Permission::AgentView)
-                .living("t.archived_at IS NULL")
-                .viewer_can(|scope| scope.can(&["agent"]));
+                .visible("t.archived_at IS NULL")
+                .viewer_can(|scope| scope.permissions_json(&["agent"]));
             state(transports(identity(spec)))
         });
         &SPEC

@@ -17,9 +17,9 @@ use crate::{
     read::One,
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from, items, length, name, not_null, said},
+        bounds::{at_least, bounds, free_text, items, length, name, not_null},
         permit::permit,
-        watch,
+        subscribe_to_kind,
     },
 };
 
@@ -32,7 +32,7 @@ pub struct StartConversationInput {
     #[graphql(directive = bounds::apply(name(200)))]
     pub title: Option<String>,
     /// The first message. Without one, the agent isn't contacted yet.
-    #[graphql(directive = bounds::apply(said(65_536)))]
+    #[graphql(directive = bounds::apply(free_text(65_536)))]
     pub text: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub struct StartConversationInput {
 #[derive(InputObject)]
 pub struct PostMessageInput {
     /// The text.
-    #[graphql(directive = bounds::apply(said(65_536)))]
+    #[graphql(directive = bounds::apply(free_text(65_536)))]
     pub text: String,
     /// The format of the text. Defaults to markdown.
     pub format: Option<TextFormat>,
@@ -158,7 +158,7 @@ impl ConversationMutation {
         ctx: &Context<'_>,
         org_id: OrgId,
         conversation_id: ConversationId,
-        #[graphql(desc = "The seq of the last message that was read.", directive = bounds::apply(from(0)))]
+        #[graphql(desc = "The seq of the last message that was read.", directive = bounds::apply(at_least(0)))]
         seq: i64,
     ) -> Answer<One<Conversation>> {
         answer(async {
@@ -269,9 +269,10 @@ impl ConversationSubscription {
     ) -> Result<impl Stream<Item = Result<One<Message>>> + use<>> {
         let scope = ctx.enter(org_id).await?;
         conversations::require(&scope, conversation_id).await?;
-        let changes = watch(&scope, Permission::AgentOutputView, RecordKind::Message, move |event| {
-            event.of == Some(conversation_id.0)
-        })?;
+        let changes =
+            subscribe_to_kind(&scope, Permission::AgentOutputView, RecordKind::Message, move |event| {
+                event.of == Some(conversation_id.0)
+            })?;
         Ok(changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id))))
     }
 }
@@ -282,7 +283,7 @@ fn changed(
     permission: Permission,
     agent: Option<AgentId>,
 ) -> Result<impl Stream<Item = Result<One<Conversation>>> + use<>> {
-    let changes = watch(scope, permission, RecordKind::Conversation, move |event| {
+    let changes = subscribe_to_kind(scope, permission, RecordKind::Conversation, move |event| {
         agent.is_none_or(|agent| event.of == Some(agent.0))
     })?;
     Ok(changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id))))

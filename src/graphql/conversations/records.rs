@@ -44,7 +44,7 @@ impl Record for Conversation {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             Spec::new("Conversation", "conversations t", "A conversation between an agent and a person.")
                 .permission(Permission::AgentOutputView)
-                .viewer_can(|scope| scope.can(&["conversation", "agent"]))
+                .viewer_can(|scope| scope.permissions_json(&["conversation", "agent"]))
                 .column::<ConversationId>("id", "Identifies the conversation.")
                 .column::<OrgId>("organization_id", "The organization that the conversation belongs to.")
                 .revision(RecordKind::Conversation)

@@ -107,7 +107,7 @@ async fn owner(app: &TestApp) -> Caller {
 async fn ours(app: &TestApp, key: &str) -> Arc<Claim> {
     match claim(app, key).await {
         Ok(Claimed::Ours(claim)) => claim,
-        Ok(Claimed::Before(kept)) => panic!("{kept:?}"),
+        Ok(Claimed::Done(kept)) => panic!("{kept:?}"),
         Err(code) => panic!("{code:?}"),
     }
 }
@@ -166,12 +166,12 @@ async fn a_rolled_back_change_leaves_no_mark() {
     // Failures and temporary refusals aren't kept: the next request may try at once.
     let mut claim_of = first;
     for status in [503, 401, 404, 409, 412, 429] {
-        idempotency::under(claim_of, async move { kept(status) }).await.unwrap();
+        idempotency::run_under_claim(claim_of, async move { kept(status) }).await.unwrap();
         claim_of = ours(&app, "k").await;
     }
-    idempotency::under(claim_of, async { kept(422) }).await.unwrap();
+    idempotency::run_under_claim(claim_of, async { kept(422) }).await.unwrap();
     let told = claim(&app, "k").await;
-    assert!(matches!(told, Ok(Claimed::Before(Kept { status: StatusCode::UNPROCESSABLE_ENTITY, .. }))));
+    assert!(matches!(told, Ok(Claimed::Done(Kept { status: StatusCode::UNPROCESSABLE_ENTITY, .. }))));
 }
 
 /// Its client repeats the request, and must not wait until the claim is too old.
@@ -180,7 +180,7 @@ async fn a_key_is_free_once_the_database_is_back() {
     let app = TestApp::start().await;
     let refused = ours(&app, "k").await;
     app.database.execute_unprepared("ALTER TABLE idempotency_keys RENAME TO away").await.unwrap();
-    idempotency::under(refused, async { kept(503) }).await.unwrap();
+    idempotency::run_under_claim(refused, async { kept(503) }).await.unwrap();
     app.database.execute_unprepared("ALTER TABLE away RENAME TO idempotency_keys").await.unwrap();
     until("the key is free", async || claim(&app, "k").await.is_ok()).await;
 }
@@ -191,13 +191,13 @@ async fn a_change_without_a_kept_answer_is_in_doubt_at_once() {
     // A failure after the change, an answer that is too large, and one for which the caller has no room left.
     let failed = ours(&app, "failed").await;
     change(&app, &failed).await.unwrap();
-    idempotency::under(failed, async { kept(500) }).await.unwrap();
+    idempotency::run_under_claim(failed, async { kept(500) }).await.unwrap();
     let large = ours(&app, "large").await;
     change(&app, &large).await.unwrap();
     let body = Some(Bytes::from(vec![b'x'; (64 << 10) + 1]));
-    idempotency::under(large, async { Kept { kept: body, ..kept(200) } }).await.unwrap();
+    idempotency::run_under_claim(large, async { Kept { kept: body, ..kept(200) } }).await.unwrap();
     let room = ours(&app, "room").await;
-    idempotency::under(room, async { kept(200) }).await.unwrap();
+    idempotency::run_under_claim(room, async { kept(200) }).await.unwrap();
     let bytes: i64 = app
         .one(
             "SELECT answer_bytes FROM idempotency_keys WHERE status = 200 AND answer_sealed IS NOT NULL",
@@ -212,7 +212,7 @@ async fn a_change_without_a_kept_answer_is_in_doubt_at_once() {
     .await;
     let full = ours(&app, "full").await;
     change(&app, &full).await.unwrap();
-    idempotency::under(full, async { kept(200) }).await.unwrap();
+    idempotency::run_under_claim(full, async { kept(200) }).await.unwrap();
     for key in ["failed", "large", "full"] {
         assert_eq!(claim(&app, key).await.err(), Some(Code::IdempotencyInDoubt), "{key}");
     }
@@ -230,7 +230,7 @@ async fn a_change_without_a_kept_answer_is_in_doubt_at_once() {
 async fn work_under_a_key_has_a_deadline() {
     let app = TestApp::start_with(|config| config.limits.request_timeout_seconds = 1).await;
     let held = ours(&app, "k").await;
-    let endless = idempotency::under(held, std::future::pending::<Kept>()).await;
+    let endless = idempotency::run_under_claim(held, std::future::pending::<Kept>()).await;
     assert_eq!(endless.unwrap_err().code, Code::Unavailable);
     ours(&app, "k").await;
 }
@@ -240,7 +240,7 @@ async fn a_client_that_leaves_finds_its_answer_when_it_returns() {
     let app = TestApp::start().await;
     let held = ours(&app, "k").await;
     let (go, gone) = tokio::sync::oneshot::channel();
-    let work = idempotency::under(held, async {
+    let work = idempotency::run_under_claim(held, async {
         gone.await.unwrap();
         kept(201)
     });
@@ -249,7 +249,7 @@ async fn a_client_that_leaves_finds_its_answer_when_it_returns() {
     loop {
         match claim(&app, "k").await {
             Err(Code::IdempotencyInProgress) => tokio::task::yield_now().await,
-            Ok(Claimed::Before(kept)) => {
+            Ok(Claimed::Done(kept)) => {
                 assert_eq!(kept.status, StatusCode::CREATED);
                 break;
             }
@@ -392,6 +392,20 @@ async fn a_large_answer_is_not_replayed() {
     let kept: i64 =
         app.one("SELECT COUNT(*) FROM idempotency_keys WHERE answer_sealed IS NOT NULL", vec![]).await;
     assert_eq!(kept, 0);
+}
+
+#[tokio::test]
+async fn a_lost_answer_leaves_the_created_records() {
+    let app = TestApp::start().await;
+    let (path, body) = (format!("/v1/org/{}/server", app.org), json!({ "name": "rack" }));
+    let made = post(&app.owner, &path, "k", &body).await;
+    // As if the process had died between the commit and the response.
+    let lose = "UPDATE idempotency_keys SET status = NULL, answer_sealed = NULL, answer_bytes = NULL, claimed_at = 0";
+    app.execute(lose, vec![]).await;
+    let again = post(&app.owner, &path, "k", &body).await;
+    assert_eq!(again.problem(), (409, "IDEMPOTENCY_IN_DOUBT"));
+    let records = json!([{ "kind": "SERVER", "id": made.body["id"] }]);
+    assert_eq!(again.body["details"]["records"], records);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use tokio::{
 use tokio_tungstenite::{connect_async, tungstenite::client::IntoClientRequest};
 
 use crate::{
-    channels::carried::{bring, channel, hello, inbound},
+    channels::inbound_webhooks::{bring, channel, hello, inbound},
     harness::{self, Actor, Answer, PATIENCE, Socket, TestApp, introduction},
 };
 

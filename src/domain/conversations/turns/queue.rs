@@ -51,7 +51,7 @@ impl Cause {
         let request = &tx.scope.request;
         let kind = match (&request.caller, request.via) {
             (Caller::Person(_), DecidedVia::Graphql) => TurnCause::Panel,
-            (Caller::Chatting(_), _) => TurnCause::Channel,
+            (Caller::LinkedChat(_), _) => TurnCause::Channel,
             (Caller::Person(_) | Caller::Token(_), _) => TurnCause::Api,
             (Caller::System | Caller::Anonymous, _) => TurnCause::System,
         };

@@ -3,7 +3,7 @@
 use muster_protocol::event::Usage;
 use sea_orm::{ColumnTrait, QueryFilter, Select, UpdateMany, sea_query::Expr};
 
-use super::{entity::turns, state::Happening};
+use super::{entity::turns, state::StateEvent};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind, TurnState},
@@ -101,9 +101,9 @@ pub(super) const fn is_open(state: TurnState) -> bool {
 pub(super) async fn transition(
     tx: &Tx,
     turn: &turns::Model,
-    happening: Happening,
+    event: StateEvent,
 ) -> Result<Option<turns::Model>> {
-    let Ok(state) = happening.apply(turn.state) else { return Ok(None) };
+    let Ok(state) = event.apply(turn.state) else { return Ok(None) };
     if state == turn.state {
         return Ok(None);
     }
@@ -117,18 +117,18 @@ pub(super) async fn transition(
 
 /// Records that the agent waits for a person in this turn.
 pub async fn mark_asked(tx: &Tx, turn: TurnId) -> Result<()> {
-    transition_by_id(tx, turn, Happening::Asked).await
+    transition_by_id(tx, turn, StateEvent::Asked).await
 }
 
 /// Records that the agent no longer waits for a person in this turn.
 pub async fn mark_answered(tx: &Tx, turn: TurnId) -> Result<()> {
-    transition_by_id(tx, turn, Happening::Answered).await
+    transition_by_id(tx, turn, StateEvent::Answered).await
 }
 
-async fn transition_by_id(tx: &Tx, turn: TurnId, happening: Happening) -> Result<()> {
+async fn transition_by_id(tx: &Tx, turn: TurnId, event: StateEvent) -> Result<()> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
     if let Some(turn) = found.one(tx.connection()).await? {
-        transition(tx, &turn, happening).await?;
+        transition(tx, &turn, event).await?;
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ use crate::{
         agents::{
             LockedAgent,
             entity::agents,
-            rows::{find, living},
+            rows::{find, not_deleted},
         },
         commands, servers,
     },
@@ -128,7 +128,7 @@ pub async fn withhold_all(scope: &Scope, server: ServerId) -> Result<()> {
 /// The agents on a server that have a launch, in locking order.
 async fn find_up_on(scope: &Scope, server: ServerId) -> Result<Vec<AgentId>> {
     let up = [AgentStatus::Spawning, AgentStatus::Running, AgentStatus::Paused];
-    let found = living(scope).filter(agents::Column::ServerId.eq(server));
+    let found = not_deleted(scope).filter(agents::Column::ServerId.eq(server));
     let found = found.filter(agents::Column::Status.is_in(up)).order_by_asc(agents::Column::Id);
     Ok(found.select_only().column(agents::Column::Id).into_tuple().all(scope.core.db.read()).await?)
 }

@@ -29,7 +29,7 @@ use crate::{
         access::password,
         audit::{Origin, PersonalEntry, record_personal},
         mail,
-        store::{Db, Transaction, Tx, held},
+        store::{Db, Transaction, Tx, for_update},
     },
     domain::people::{entity::users, signing_in::queries::delete_first_code},
 };
@@ -259,7 +259,7 @@ pub async fn by_id(db: &impl ConnectionTrait, id: UserId) -> Result<users::Model
 /// Locks the row with this id until the transaction ends.
 #[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
 pub async fn lock_user(tx: &Transaction, id: UserId) -> Result<users::Model> {
-    held(users::Entity::find_by_id(id)).one(tx).await?.ok_or_else(gone)
+    for_update(users::Entity::find_by_id(id)).one(tx).await?.ok_or_else(gone)
 }
 
 fn gone() -> Problem {
@@ -302,5 +302,5 @@ pub fn check(email: &str, name: &str, password: Option<&SecretString>) -> Result
     if let Some(Err(rule)) = password.map(|password| password::check_rules(password, email)) {
         violations.push(Violation::at("/password", "NOT_ALLOWED", format!("Password refused: {rule}.")));
     }
-    Problem::refuse(violations)
+    Problem::fail_if_any(violations)
 }

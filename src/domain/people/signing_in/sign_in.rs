@@ -27,10 +27,10 @@ use crate::{
         Core, Request,
         access::token::{Token, TokenHash, TokenKind},
         audit::{self, Origin, PersonalEntry, record_personal},
-        limits::RequestNotes,
+        request_notes::RequestNotes,
         store::{
             Transaction,
-            sql::{InstallationSql, Write},
+            sql::{InstallationSql, RunWritingSql},
         },
     },
     domain::people::{
@@ -125,10 +125,10 @@ pub async fn sign_in(
         record_failure(request, id, "signIn", attempt.wait);
         return Err(attempt.put_off.unwrap_or_else(refused));
     };
-    let door = core.db.installation();
-    throttle::forgive(&door, &[Key::pair(email, request.ip), Key::account(email)]).await?;
+    let runner = core.db.installation();
+    throttle::forgive(&runner, &[Key::pair(email, request.ip), Key::account(email)]).await?;
     if is_free {
-        throttle::refund(&door, &Key::address(request.ip)).await?;
+        throttle::refund(&runner, &Key::address(request.ip)).await?;
     }
     if user.password_hash.as_deref().is_some_and(|stored| core.access.passwords.is_outdated(stored)) {
         rehash(core, &mut user, password).await?;
@@ -140,7 +140,7 @@ pub async fn sign_in(
 /// address or account is throttled, to known and unknown clients alike.
 fn may_be_compared(request: &Request) -> bool {
     let notes = RequestNotes::default();
-    let Some(limits) = &request.core.limits else { return true };
+    let Some(limits) = &request.core.rate_limits else { return true };
     (0..COMPARING).all(|_| limits.charge_address(request.ip, &notes).is_ok())
 }
 
@@ -282,7 +282,7 @@ pub async fn exchange(request: &Request, kind: SessionKind, code: &SecretString)
 
 async fn challenge(
     core: &Core,
-    door: &impl Write<Sql = InstallationSql>,
+    runner: &impl RunWritingSql<Sql = InstallationSql>,
     user: UserId,
     (awaited, ttl): (Awaited, Duration),
 ) -> Result<(SecretString, Timestamp)> {
@@ -290,7 +290,7 @@ async fn challenge(
     let (token, hash) = Token::generate(token_kind);
     let now = core.clock.now();
     let expires_at = now.plus(ttl);
-    queries::insert_challenge(door, user, (kind, hash), (now, expires_at)).await?;
+    queries::insert_challenge(runner, user, (kind, hash), (now, expires_at)).await?;
     Ok((token, expires_at))
 }
 
