@@ -19,22 +19,22 @@ use crate::{
 #[must_use]
 pub fn handlers() -> Handlers {
     let mut handlers = Handlers::default();
-    of_organizations(&mut handlers);
-    of_people(&mut handlers);
-    of_servers(&mut handlers);
-    of_agents(&mut handlers);
-    of_network(&mut handlers);
-    of_model_credentials(&mut handlers);
-    of_channels(&mut handlers);
-    of_conversations(&mut handlers);
-    of_turns(&mut handlers);
-    of_spending(&mut handlers);
-    of_approvals(&mut handlers);
-    of_launch(&mut handlers);
+    add_organization_handlers(&mut handlers);
+    add_people_handlers(&mut handlers);
+    add_server_handlers(&mut handlers);
+    add_agent_handlers(&mut handlers);
+    add_network_handlers(&mut handlers);
+    add_model_credential_handlers(&mut handlers);
+    add_channel_handlers(&mut handlers);
+    add_conversation_handlers(&mut handlers);
+    add_turn_handlers(&mut handlers);
+    add_spending_handlers(&mut handlers);
+    add_approval_handlers(&mut handlers);
+    add_launch_handlers(&mut handlers);
     handlers
 }
 
-fn of_organizations(handlers: &mut Handlers) {
+fn add_organization_handlers(handlers: &mut Handlers) {
     handlers.on::<orgs::Created>(|tx, event| Box::pin(people::add_to(tx, event.owner, Role::Owner)));
     handlers.on::<orgs::Created>(|tx, _| Box::pin(servers::add_first_image(tx)));
     handlers.on::<orgs::TermsChanged>(|tx, event| Box::pin(agents::mark_for_spending(tx, event)));
@@ -45,13 +45,13 @@ fn of_organizations(handlers: &mut Handlers) {
     });
 }
 
-fn of_people(handlers: &mut Handlers) {
+fn add_people_handlers(handlers: &mut Handlers) {
     handlers.on::<people::MemberLeaving>(|tx, event| Box::pin(credentials::forget_member(tx, event.user)));
     handlers.on::<people::MemberRemoved>(|tx, event| Box::pin(channels::forget_recipient(tx, event.user)));
     handlers.on::<people::MemberRemoved>(|tx, event| Box::pin(approvals::forget_assignee(tx, event.user)));
 }
 
-fn of_servers(handlers: &mut Handlers) {
+fn add_server_handlers(handlers: &mut Handlers) {
     handlers.on::<servers::Deleted>(|tx, event| {
         Box::pin(approvals::withdraw_for_deleted_server(tx, event.server))
     });
@@ -59,7 +59,7 @@ fn of_servers(handlers: &mut Handlers) {
     handlers.answer::<servers::CountAgents>(|tx, question| Box::pin(agents::count_on_server(tx, question.0)));
 }
 
-fn of_agents(handlers: &mut Handlers) {
+fn add_agent_handlers(handlers: &mut Handlers) {
     handlers.on::<agents::Moved>(|tx, event| Box::pin(conversations::forget_sessions(tx, event.agent.id)));
     handlers.on::<agents::Moved>(|tx, event| Box::pin(backups::agent_moved(tx, event)));
     handlers.on::<agents::Edited>(|tx, event| Box::pin(spending::agent_edited(tx, event)));
@@ -85,11 +85,11 @@ fn of_agents(handlers: &mut Handlers) {
     });
 }
 
-fn of_network(handlers: &mut Handlers) {
+fn add_network_handlers(handlers: &mut Handlers) {
     handlers.on::<network::Allowed>(|tx, event| Box::pin(approvals::approve_allowed_host(tx, event)));
 }
 
-fn of_model_credentials(handlers: &mut Handlers) {
+fn add_model_credential_handlers(handlers: &mut Handlers) {
     handlers
         .on::<model_credentials::Rejected>(|tx, event| Box::pin(approvals::request_credential(tx, event)));
     handlers.on::<model_credentials::Accepted>(|tx, event| {
@@ -100,7 +100,7 @@ fn of_model_credentials(handlers: &mut Handlers) {
     });
 }
 
-fn of_channels(handlers: &mut Handlers) {
+fn add_channel_handlers(handlers: &mut Handlers) {
     handlers.on::<channels::BotReplaced>(|tx, event| {
         Box::pin(chat_approvals::unlink_all(tx, event.channel, &event.name))
     });
@@ -122,15 +122,15 @@ fn of_channels(handlers: &mut Handlers) {
     handlers.answer::<channels::HasConversation>(|tx, asked| Box::pin(conversations::exists(tx, asked.0)));
 }
 
-fn of_conversations(handlers: &mut Handlers) {
-    handlers.on::<conversations::SentOut>(|tx, event| Box::pin(deliveries::plan(tx, event)));
+fn add_conversation_handlers(handlers: &mut Handlers) {
+    handlers.on::<conversations::OutgoingAdded>(|tx, event| Box::pin(deliveries::plan(tx, event)));
     handlers.on::<conversations::Added>(|tx, event| Box::pin(event_endpoints::messages_added(tx, event)));
     handlers.answer::<conversations::ConversationOf>(|tx, asked| {
         Box::pin(deliveries::conversation_of(tx, asked.channel, &asked.vendor_id))
     });
 }
 
-fn of_turns(handlers: &mut Handlers) {
+fn add_turn_handlers(handlers: &mut Handlers) {
     handlers.on::<turns::Authorized>(|tx, event| {
         Box::pin(approvals::withdraw_model_access_requests(tx, &event.agent))
     });
@@ -139,7 +139,7 @@ fn of_turns(handlers: &mut Handlers) {
     handlers.answer::<turns::LimitOf>(|tx, asked| Box::pin(spending::limited_since(tx, asked.0)));
 }
 
-fn of_spending(handlers: &mut Handlers) {
+fn add_spending_handlers(handlers: &mut Handlers) {
     handlers.on::<spending::UsedUp>(|tx, event| Box::pin(approvals::raise_cost_guard(tx, event)));
     handlers
         .on::<spending::LimitsChanged>(|tx, event| Box::pin(approvals::withdraw_outdated_guards(tx, event)));
@@ -149,7 +149,7 @@ fn of_spending(handlers: &mut Handlers) {
     });
 }
 
-fn of_approvals(handlers: &mut Handlers) {
+fn add_approval_handlers(handlers: &mut Handlers) {
     handlers
         .on::<approvals::Raised>(|tx, event| Box::pin(notifications::approval_raised(tx, event.approval)));
     handlers.on::<approvals::Raised>(|tx, event| Box::pin(event_endpoints::approval_raised(tx, event)));
@@ -166,7 +166,7 @@ fn of_approvals(handlers: &mut Handlers) {
     handlers.on::<approvals::Closed>(|tx, event| Box::pin(event_endpoints::approval_decided(tx, event)));
 }
 
-fn of_launch(handlers: &mut Handlers) {
+fn add_launch_handlers(handlers: &mut Handlers) {
     handlers.on::<launch::Failed>(|tx, event| Box::pin(notifications::agent_failed(tx, event.agent)));
     handlers.on::<launch::Failed>(|tx, event| Box::pin(event_endpoints::agent_failed(tx, event)));
 }

@@ -24,7 +24,7 @@ use crate::{
     },
     base::problem::{Code, Problem},
     core::{Core, Options, config::Config, resource_limits::AlreadyCounted},
-    domain::{ingest::Door, people::oidc::Providers},
+    domain::{ingest::Ingest, people::oidc::Providers},
     graphql as schema,
     handlers::handlers,
 };
@@ -37,7 +37,7 @@ pub struct Service {
     /// Runs the operations of `/v1`.
     pub rest: Arc<Rest>,
     /// Receives the deliveries of channels' vendors.
-    pub door: Arc<Door>,
+    pub ingest: Arc<Ingest>,
     panel: Router,
 }
 
@@ -68,8 +68,8 @@ impl Service {
         let graphql = Arc::new(Graphql::new(&core, &catalogue, &providers));
         let rest = Arc::new(Rest::new(&graphql)?);
         let panel = web::router(&core, &providers)?;
-        let door = Door::open(&core);
-        Ok(Arc::new(Self { core, graphql, rest, door, panel }))
+        let ingest = Ingest::open(&core);
+        Ok(Arc::new(Self { core, graphql, rest, ingest, panel }))
     }
 
     /// All routes of the service. A new interface is one line here; its routes live in its own module.
@@ -81,7 +81,7 @@ impl Service {
             .merge(mcp::router(&self.rest))
             .merge(files::router(core))
             .merge(gateway::router(core))
-            .merge(webhooks::router(core, &self.door))
+            .merge(webhooks::router(core, &self.ingest))
             .merge(self.panel.clone())
             .merge(self.openapi())
             .merge(own_routes(core))

@@ -29,9 +29,9 @@ pub const AMOUNT: i64 = 1 << 40;
 /// Entries of a list from outside.
 pub const LIST: usize = 100;
 /// Entries of a longer list that a sentence or the log names.
-pub const NAMED: usize = 20;
+pub const LISTED_IN_TEXT: usize = 20;
 /// Old records kept beside the current ones.
-pub const KEPT: i64 = 100;
+pub const HISTORY: i64 = 100;
 /// Items waiting for a task.
 pub const QUEUE: usize = 1_024;
 /// Entries of a cache.
@@ -48,10 +48,11 @@ pub const ROWS: u32 = 500;
 pub const NETWORK_WAIT: Duration = Duration::from_secs(20);
 /// How long to wait for an answer that blocks other work.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(5);
-/// How long to spend on a client's last message, or on optional information.
-pub const FAREWELL: Duration = Duration::from_secs(2);
+/// How long to wait for something that may be given up: a client's last message, optional information, the last tasks
+/// of a shutdown.
+pub const BRIEF_WAIT: Duration = Duration::from_secs(2);
 /// How often running work is compared with the database.
-pub const LOOK: Duration = Duration::from_secs(5);
+pub const RECONCILE_INTERVAL: Duration = Duration::from_secs(5);
 /// How often a file is checked for changes.
 pub const POLL: Duration = Duration::from_millis(500);
 /// How long to wait before trying an unavailable service again.

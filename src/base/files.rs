@@ -8,7 +8,7 @@ use std::{
 
 /// Options for a file that only its owner can read, from the first byte on.
 #[must_use]
-pub fn private() -> OpenOptions {
+pub fn private_options() -> OpenOptions {
     let mut options = File::options();
     options.write(true);
     #[cfg(unix)]
@@ -21,7 +21,7 @@ pub fn private() -> OpenOptions {
 /// # Errors
 /// The file exists, or the folder is not writable.
 pub fn create_private(path: &Path) -> io::Result<File> {
-    private().create_new(true).open(path)
+    private_options().create_new(true).open(path)
 }
 
 /// Replaces a file with a finished one. Readers see either the old file or the new one, and one of them survives a
@@ -29,16 +29,16 @@ pub fn create_private(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// The folder is not writable.
-pub fn put_in_place(finished: &Path, path: &Path) -> io::Result<()> {
+pub fn replace_file(finished: &Path, path: &Path) -> io::Result<()> {
     fs::rename(finished, path)?;
-    keep_name(path)
+    sync_parent_folder(path)
 }
 
 /// Makes the name of a file or folder survive a power failure. Its contents are synced separately.
 ///
 /// # Errors
 /// The folder that it is in can't be synced.
-pub fn keep_name(path: &Path) -> io::Result<()> {
+pub fn sync_parent_folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     if let Some(folder) = path.parent() {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -64,8 +64,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         for path in [file.as_path(), folder.path(), Path::new("file"), Path::new("/")] {
-            keep_name(path).unwrap();
+            sync_parent_folder(path).unwrap();
         }
-        assert!(keep_name(&folder.path().join("missing/file")).is_err());
+        assert!(sync_parent_folder(&folder.path().join("missing/file")).is_err());
     }
 }

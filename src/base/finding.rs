@@ -9,8 +9,8 @@ use serde::Serialize;
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     Good,
-    /// It works, but deserves a look.
-    Look,
+    /// It works, but should be checked.
+    Warning,
     /// It does not work, or not safely.
     Bad,
 }
@@ -30,16 +30,16 @@ impl Finding {
         Self { check, level: Level::Good, found: found.into(), advice: None }
     }
 
-    /// It works, but deserves a look.
+    /// It works, but should be checked.
     #[must_use]
-    pub fn look(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { check, level: Level::Look, found: found.into(), advice: Some(advice.into()) }
+    pub fn warning(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { check, level: Level::Warning, found: found.into(), advice: Some(advice.into()) }
     }
 
     /// It does not work, or not safely.
     #[must_use]
     pub fn bad(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { level: Level::Bad, ..Self::look(check, found, advice) }
+        Self { level: Level::Bad, ..Self::warning(check, found, advice) }
     }
 
     /// Puts the subject's name in front of the finding.
@@ -53,7 +53,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = match self.level {
             Level::Good => "ok  ",
-            Level::Look => "look",
+            Level::Warning => "warn",
             Level::Bad => "BAD ",
         };
         write!(f, "{mark} {}: {}", self.check, self.found)?;

@@ -29,7 +29,7 @@ pub fn name(name: &str) -> String {
 }
 
 /// An e-mail address in lower case. Letters outside ASCII whose lower case is an ASCII letter stay as they are: `İ`
-/// (U+0130) would become `i` and `K` (U+212A) `k`, and the owner of one mailbox would become the other.
+/// (U+0130) would become `i` and `K` (U+212A) `k`, and two mailboxes would count as one.
 #[must_use]
 pub fn address(email: &str) -> String {
     let mut out = String::with_capacity(email.len());

@@ -123,11 +123,11 @@ ids! {
     TokenId,
     /// A part of a message that is sent through a channel.
     DeliveryId,
-    /// A question to a member in a chat of theirs.
+    /// A message that asks a member for a decision in a linked chat.
     AskId,
     /// An invitation into an organization.
     InvitationId,
-    /// A host on which agents run.
+    /// A machine on which agents run.
     ServerId,
     /// A container image that agents run from.
     ImageId,
@@ -169,11 +169,11 @@ ids! {
     EventDeliveryId,
     /// A line of the audit log.
     AuditId,
-    /// A text that a policy file has had.
+    /// A version of an organization's policy.
     PolicyVersionId,
     /// A model credential of an organization.
     ModelCredentialId,
-    /// A host that agents may reach.
+    /// A network destination that agents may reach.
     AllowedHostId,
     /// A call of a model.
     ModelCallId,

@@ -3,7 +3,7 @@
 /// Whether a character acts instead of being shown: control characters (which terminals obey), other line endings, and
 /// marks that change the direction of the following text.
 #[must_use]
-pub fn is_command(letter: char) -> bool {
+pub fn is_control_or_bidi(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -11,7 +11,7 @@ pub fn is_command(letter: char) -> bool {
 /// Whether a text is a single line of visible characters.
 #[must_use]
 pub fn is_line(text: &str) -> bool {
-    !text.contains(is_command)
+    !text.contains(is_control_or_bidi)
 }
 
 /// Whether a text can be a name that appears in mails: a single line without a link.
@@ -25,20 +25,22 @@ pub const NAME_RULE: &str = "A name is one line without control characters, and 
 
 /// The text without the characters that a terminal would obey.
 #[must_use]
-pub fn plain(text: &str) -> String {
-    text.chars().map(|letter| if is_command(letter) { char::REPLACEMENT_CHARACTER } else { letter }).collect()
+pub fn without_controls(text: &str) -> String {
+    text.chars()
+        .map(|letter| if is_control_or_bidi(letter) { char::REPLACEMENT_CHARACTER } else { letter })
+        .collect()
 }
 
-/// The same for text of several lines, keeping the line breaks.
+/// A text of several lines without the characters that a terminal would obey. Line breaks stay.
 #[must_use]
-pub fn plain_lines(text: &str) -> String {
-    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
+pub fn lines_without_controls(text: &str) -> String {
+    text.split('\n').map(without_controls).collect::<Vec<_>>().join("\n")
 }
 
 /// The text on one line: characters that a terminal would obey become spaces, and several spaces one.
 #[must_use]
 pub fn one_line(text: &str) -> String {
-    let words = text.split(|letter: char| letter.is_whitespace() || is_command(letter));
+    let words = text.split(|letter: char| letter.is_whitespace() || is_control_or_bidi(letter));
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
@@ -65,7 +67,7 @@ pub fn is_hidden(letter: char) -> bool {
     if matches!(letter, '\n' | '\t' | '\r') {
         return false;
     }
-    is_command(letter)
+    is_control_or_bidi(letter)
         || matches!(letter,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
@@ -75,7 +77,7 @@ pub fn is_hidden(letter: char) -> bool {
 
 /// The text within this many bytes, without NUL, which PostgreSQL can't keep. A shortened text ends with an ellipsis.
 #[must_use]
-pub fn bounded(text: &str, most: usize) -> String {
+pub fn truncated(text: &str, most: usize) -> String {
     let text = text.replace('\0', "\u{fffd}");
     if text.len() <= most {
         return text;
@@ -85,8 +87,8 @@ pub fn bounded(text: &str, most: usize) -> String {
 
 /// A foreign text on one line, within this many bytes.
 #[must_use]
-pub fn bounded_line(text: &str, most: usize) -> String {
-    bounded(&one_line(text), most)
+pub fn truncated_line(text: &str, most: usize) -> String {
+    truncated(&one_line(text), most)
 }
 
 /// The value without NUL, which PostgreSQL keeps neither in text nor in JSON.
@@ -111,23 +113,23 @@ mod tests {
     #[test]
     fn what_commands_is_no_part_of_a_line() {
         for good in ["", "Élise O'Neill", "a: b // c", "日本 👩‍💻", "tel:+49"] {
-            assert!(is_line(good) && is_name(good) && plain(good) == good, "{good}");
+            assert!(is_line(good) && is_name(good) && without_controls(good) == good, "{good}");
         }
         for bad in
             ["a\nb", "\u{1b}[31mred", "a\tb", "a\u{7f}", "a\u{9b}", "a\u{2028}b", "a\u{202e}b", "a\u{2066}"]
         {
-            assert!(!is_line(bad) && !is_name(bad) && is_line(&plain(bad)), "{bad:?}");
+            assert!(!is_line(bad) && !is_name(bad) && is_line(&without_controls(bad)), "{bad:?}");
         }
         assert!(is_line("see http://example.com") && !is_name("see http://example.com"));
     }
 
     #[test]
     fn a_text_is_cut_at_a_character() {
-        assert_eq!(bounded("Grüße", 20), "Grüße");
-        assert_eq!(bounded("a\0b", 20), "a\u{fffd}b");
-        let cut = bounded(&"ü".repeat(100), 20);
+        assert_eq!(truncated("Grüße", 20), "Grüße");
+        assert_eq!(truncated("a\0b", 20), "a\u{fffd}b");
+        let cut = truncated(&"ü".repeat(100), 20);
         assert!(cut.len() <= 20 && cut.ends_with("ü…"), "{cut}");
-        assert_eq!(bounded_line("a\n b", 20), "a b");
+        assert_eq!(truncated_line("a\n b", 20), "a b");
     }
 
     #[test]

@@ -93,7 +93,7 @@ codes! {
         "The whole organization is stopped: no agent can be started or resumed until it is released. `details` says who and since when.";
     ApprovalNotPending = "APPROVAL_NOT_PENDING", CONFLICT, "Approval not pending",
         "The approval has already been decided or dismissed, or it has expired.";
-    ApprovalNotAQuestion = "APPROVAL_NOT_A_QUESTION", CONFLICT, "Approval is not a question",
+    ApprovalNotAQuestion = "APPROVAL_NOT_A_QUESTION", CONFLICT, "Approval takes no answer",
         "Only questions, and actions to approve or deny, can be answered.";
     NameTaken = "NAME_TAKEN", CONFLICT, "Name taken",
         "Another record of this kind in the organization has the same name.";
@@ -110,7 +110,7 @@ codes! {
         "An organization must keep at least one OWNER.";
     IdempotencyInProgress = "IDEMPOTENCY_IN_PROGRESS", CONFLICT, "Idempotency key in progress",
         "The first request with this `Idempotency-Key` is still in progress. `Retry-After` says when to try again.";
-    IdempotencyInDoubt = "IDEMPOTENCY_IN_DOUBT", CONFLICT, "Idempotency key in doubt",
+    IdempotencyInDoubt = "IDEMPOTENCY_IN_DOUBT", CONFLICT, "Response to the idempotency key lost",
         "The change for this `Idempotency-Key` was made, but its response was lost or not kept. It will not be made again: read the record.";
     LinkInvalid = "LINK_INVALID", GONE, "Link invalid",
         "The link or code has been used, has expired, or has been replaced by a newer one. Request a new one.";
@@ -279,7 +279,7 @@ impl Problem {
     ///
     /// # Errors
     /// `VALIDATION_FAILED`.
-    pub fn refuse(errors: Vec<Violation>) -> Result<()> {
+    pub fn fail_if_any(errors: Vec<Violation>) -> Result<()> {
         if errors.is_empty() { Ok(()) } else { Err(Self::invalid(errors)) }
     }
 
@@ -293,10 +293,9 @@ impl Problem {
         Self::invalid(vec![Violation::parameter(name, code, detail)])
     }
 
-    /// Blames this argument instead of the invalid values, where the caller named an earlier version to return to and
-    /// sent none of those values.
+    /// Moves all violations to `argument`: for a revert, whose caller sent a version and none of the invalid values.
     #[must_use]
-    pub fn due_to(mut self, argument: &str) -> Self {
+    pub fn blame_argument(mut self, argument: &str) -> Self {
         for violation in &mut self.errors {
             violation.at = At::Parameter(argument.to_owned());
         }
@@ -305,16 +304,16 @@ impl Problem {
 
     /// A failure on our side. The caller learns nothing more than that.
     pub fn internal(cause: impl Into<anyhow::Error>) -> Self {
-        Self::new(Code::Internal, "The service failed; the log has the cause.").because(cause)
+        Self::new(Code::Internal, "The service failed; the log has the cause.").with_cause(cause)
     }
 
-    /// The database can't be reached.
+    /// The database can't be reached or is busy.
     pub fn unavailable(cause: impl Into<anyhow::Error>) -> Self {
-        Self::new(Code::Unavailable, "The database can't be reached; try again.").because(cause)
+        Self::new(Code::Unavailable, "The database can't be reached or is busy; try again.").with_cause(cause)
     }
 
     /// Keeps the cause for the log.
-    fn because(mut self, cause: impl Into<anyhow::Error>) -> Self {
+    fn with_cause(mut self, cause: impl Into<anyhow::Error>) -> Self {
         self.cause = Some(Arc::new(cause.into()));
         self
     }
@@ -357,39 +356,41 @@ impl From<sea_orm::DbErr> for Problem {
         let lost = match &error {
             DbErr::ConnectionAcquire(_) | DbErr::Conn(_) => true,
             DbErr::Exec(RuntimeErr::SqlxError(error)) | DbErr::Query(RuntimeErr::SqlxError(error)) => {
-                is_connection_loss(error)
+                is_unavailable(error)
             }
             _ => false,
         };
         match error.sql_err() {
-            Some(sea_orm::SqlErr::UniqueConstraintViolation(violated)) => exists(&violated).because(error),
+            Some(sea_orm::SqlErr::UniqueConstraintViolation(violated)) => {
+                unique_violation(&violated).with_cause(error)
+            }
             Some(sea_orm::SqlErr::ForeignKeyConstraintViolation(_)) => {
                 let detail =
                     "A record that this one refers to is gone, or another record still refers to this one.";
-                Self::new(Code::Conflict, detail).because(error)
+                Self::new(Code::Conflict, detail).with_cause(error)
             }
             _ if is_full(&error) => {
                 let detail = "The database is out of space; nothing was changed.";
-                Self::new(Code::StorageFull, detail).because(error)
+                Self::new(Code::StorageFull, detail).with_cause(error)
             }
             _ if is_one_of(&error, READ_ONLY) => {
                 let detail = "The database is on a read-only disk; nothing was changed.";
-                Self::new(Code::Unavailable, detail).because(error)
+                Self::new(Code::Unavailable, detail).with_cause(error)
             }
             _ if lost => Self::unavailable(error),
-            _ if is_one_of(&error, COLLIDED) => {
+            _ if is_one_of(&error, SERIALIZATION_FAILURE) => {
                 let detail =
                     "Someone else changed the same records at the same time; nothing was changed. Try again.";
-                Self::new(Code::Conflict, detail).because(error)
+                Self::new(Code::Conflict, detail).with_cause(error)
             }
             _ if matches!(error, DbErr::RecordNotUpdated) => {
                 let detail =
                     "Someone else changed this record first; nothing was changed. Read it again and retry.";
-                Self::new(Code::Conflict, detail).because(error)
+                Self::new(Code::Conflict, detail).with_cause(error)
             }
-            _ if is_one_of(&error, HELD) => {
+            _ if is_one_of(&error, LOCK_TIMEOUT) => {
                 let detail = "Another change held a lock for too long; nothing was changed. Try again.";
-                Self::new(Code::Unavailable, detail).because(error)
+                Self::new(Code::Unavailable, detail).with_cause(error)
             }
             _ => Self::internal(error),
         }
@@ -399,7 +400,7 @@ impl From<sea_orm::DbErr> for Problem {
 /// Translates the violation of a unique index. Operations check that a name is free before they take it; the index
 /// decides when two of them check at the same time. `violated` is the database's message: PostgreSQL names the index
 /// (`servers_name`), SQLite its columns (`servers.organization_id, servers.name`).
-fn exists(violated: &str) -> Problem {
+fn unique_violation(violated: &str) -> Problem {
     let index = violated.trim_end_matches('"').ends_with("_name");
     if index || violated.rsplit('.').next() == Some("name") {
         return Problem::new(Code::NameTaken, "This name is already taken.");
@@ -417,9 +418,9 @@ fn is_full(error: &sea_orm::DbErr) -> bool {
 /// SQLite may not write: its disk is read-only.
 const READ_ONLY: &[&str] = &["8"];
 /// PostgreSQL rolled back a transaction because of a deadlock or a serialization failure.
-const COLLIDED: &[&str] = &["40P01", "40001"];
+const SERIALIZATION_FAILURE: &[&str] = &["40P01", "40001"];
 /// PostgreSQL hit the lock timeout of a write connection (`core/store/db.rs`).
-const HELD: &[&str] = &["55P03"];
+const LOCK_TIMEOUT: &[&str] = &["55P03"];
 
 fn is_one_of(error: &sea_orm::DbErr, codes: &[&str]) -> bool {
     code_of(error).is_some_and(|code| codes.contains(&code.as_ref()))
@@ -438,8 +439,9 @@ fn code_of(error: &sea_orm::DbErr) -> Option<std::borrow::Cow<'_, str>> {
     }
 }
 
-/// Whether a statement failed because the connection was lost or the database is shutting down.
-pub(crate) fn is_connection_loss(error: &sqlx::Error) -> bool {
+/// Whether the database is unavailable: the connection was lost, the server is shutting down, or another process keeps
+/// SQLite's writer busy.
+pub(crate) fn is_unavailable(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed => {
             true

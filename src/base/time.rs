@@ -36,7 +36,7 @@ impl Timestamp {
         self.0.div_euclid(1000)
     }
 
-    /// Appends the RFC 3339 form to `out`. The hot path of every list, so it neither formats nor allocates.
+    /// Appends the RFC 3339 form to `out`. The hot path of every list, so it writes digits directly and allocates nothing.
     pub fn write(self, out: &mut Vec<u8>) {
         let (days, millis) = (self.0.div_euclid(DAY_MS), self.0.rem_euclid(DAY_MS));
         let (year, month, day) = civil_from_days(days);

@@ -2,16 +2,16 @@
 
 /// Names in the time zone database that browsers refuse, so that the panel could not show a time: placeholders, and the
 /// database's own files.
-const NO_PLACES: [&str; 4] = ["Factory", "posixrules", "localtime", "Etc/Unknown"];
+const REFUSED_NAMES: [&str; 4] = ["Factory", "posixrules", "localtime", "Etc/Unknown"];
 /// Folders of such names.
-const NO_FOLDERS: [&str; 2] = ["posix/", "right/"];
+const REFUSED_FOLDERS: [&str; 2] = ["posix/", "right/"];
 
 /// Whether a name is in the time zone database and known to browsers.
 #[must_use]
 pub fn is_zone(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    NO_PLACES.iter().all(|none| !none.eq_ignore_ascii_case(name))
-        && NO_FOLDERS.iter().all(|folder| !lower.starts_with(folder))
+    REFUSED_NAMES.iter().all(|refused| !refused.eq_ignore_ascii_case(name))
+        && REFUSED_FOLDERS.iter().all(|folder| !lower.starts_with(folder))
         && jiff::tz::TimeZone::get(name).is_ok()
 }
 

@@ -39,14 +39,14 @@ pub struct Verify {
     /// An organization's id or name [default: every log]
     #[arg(long, conflicts_with = "file")]
     org: Option<String>,
-    /// The instance's own log: sign-ins, unknown callers, bad credentials
+    /// The installation's own log: sign-ins, unknown callers, bad credentials
     #[arg(long, conflicts_with_all = ["org", "file"])]
     instance: bool,
     /// An export to verify; needs no database
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// A checkpoint known from elsewhere that the log must reach; may be repeated. The organization is 0 for the
-    /// instance's own log, and may be left out with --org, --instance or --file
+    /// installation's own log, and may be left out with --org, --instance or --file
     #[arg(long, value_name = "ORG:SEQ:HASH", value_parser = checkpoint)]
     at_least: Vec<Checkpoint>,
     /// A trusted public key; may be repeated [default: the keys in the key file]
@@ -60,7 +60,7 @@ pub struct Export {
     /// The organization's id or name
     #[arg(long)]
     org: Option<String>,
-    /// The instance's own log
+    /// The installation's own log
     #[arg(long)]
     instance: bool,
     /// Start of the range, inclusive: 2026-01-31T08:00:00Z
@@ -80,7 +80,7 @@ pub struct Resume {
     /// The organization's id or name
     #[arg(long)]
     org: Option<String>,
-    /// The instance's own log
+    /// The installation's own log
     #[arg(long)]
     instance: bool,
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output, open};
 use crate::{
-    base::{numerals::counted, time::Clock},
+    base::{numerals::with_noun, time::Clock},
     core::store::{
         Owner,
         backup::{self, Manifest},
@@ -90,5 +90,5 @@ impl Restore {
 
 fn contents(manifest: &Manifest) -> String {
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
-    format!("{}, {}", counted(manifest.files.len(), "file"), counted(bytes, "byte"))
+    format!("{}, {}", with_noun(manifest.files.len(), "file"), with_noun(bytes, "byte"))
 }

@@ -69,22 +69,22 @@ impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         // The operator reads the log as well, so the cause is shown here.
         let detail = match problem.cause() {
-            Some(cause) if problem.code.status().is_server_error() => once(cause),
+            Some(cause) if problem.code.status().is_server_error() => describe_chain(cause),
             _ => problem.detail,
         };
         Self { code: problem.code.as_str(), detail, errors: problem.errors }
     }
 }
 
-/// Everything below the features: configuration, database, files.
+/// Errors without a problem code: configuration, database, files.
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self::new(once(&error.into()))
+        Self::new(describe_chain(&error.into()))
     }
 }
 
 /// An error and its causes. Many errors repeat their cause in their own text; this shows it once.
-fn once(error: &anyhow::Error) -> String {
+fn describe_chain(error: &anyhow::Error) -> String {
     let mut said = String::new();
     for cause in error.chain() {
         let cause = cause.to_string();

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::{Cli, Failure, Output};
 use crate::{
-    base::{bounds, plain::plain},
+    base::{bounds, plain::without_controls},
     core::outbound,
 };
 
@@ -44,7 +44,7 @@ impl Health {
 async fn detail(answer: Response) -> String {
     let body = outbound::read_body(answer, bounds::FILE).await.ok().flatten().unwrap_or_default();
     let problem: Value = muster_json::from_slice(&body).unwrap_or_default();
-    plain(problem["detail"].as_str().unwrap_or_default())
+    without_controls(problem["detail"].as_str().unwrap_or_default())
 }
 
 /// An address of this machine at which a service that listens on `address` can be reached.

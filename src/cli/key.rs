@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output};
 use crate::{
-    base::numerals::counted,
+    base::numerals::with_noun,
     core::{
         Core,
         keys::{self, Pace, Rotated},
@@ -65,7 +65,7 @@ pub struct Retire {
 
 impl Key {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let core = cli.open_to_mend().await?;
+        let core = cli.open_for_key_repair().await?;
         let output = match self {
             Self::List => list(&core).await,
             Self::Rotate(command) => command.run(&core).await,
@@ -78,7 +78,7 @@ impl Key {
 }
 
 async fn list(core: &Core) -> Result<Output, Failure> {
-    let (ring, signing) = (core.keys.current(), keys::list(core).await?);
+    let (ring, signing) = (core.sealing.current(), keys::list(core).await?);
     let (mut sealing, mut text) = (Vec::new(), String::from("sealing keys\n"));
     for id in ring.ids() {
         let used: i64 = keys::in_use(core, id).await?.iter().map(|(_, count)| count).sum();
@@ -87,7 +87,7 @@ async fn list(core: &Core) -> Result<Output, Failure> {
             std::cmp::Ordering::Equal => "active",
             std::cmp::Ordering::Greater => "prepared",
         };
-        text.push_str(&format!("  {id:<18}{state:<10}{}\n", counted(used, "value")));
+        text.push_str(&format!("  {id:<18}{state:<10}{}\n", with_noun(used, "value")));
         sealing.push(json!({ "id": id, "state": state, "values": used }));
     }
     text.push_str("signing keys\n");
@@ -153,7 +153,7 @@ impl Rewrap {
         })
         .await?;
         let mut text =
-            format!("{} moved to sealing key {}.", counted(done.moved, "value"), core.keys.active_id());
+            format!("{} moved to sealing key {}.", with_noun(done.moved, "value"), core.sealing.active_id());
         if done.broken > 0 {
             text.push_str(&format!(" {} could not be opened; see the log.", done.broken));
         }
@@ -163,7 +163,8 @@ impl Rewrap {
 
 impl Retire {
     async fn run(self, core: &Core, json: bool) -> Result<Output, Failure> {
-        let sealing = self.key.parse().ok().filter(|id| core.keys.current().ids().any(|known| known == *id));
+        let sealing =
+            self.key.parse().ok().filter(|id| core.sealing.current().ids().any(|known| known == *id));
         let Some(id) = sealing else {
             keys::retire_signing_key(core, &self.key).await?;
             let text = format!("Signing key {} no longer verifies tokens.", self.key);
@@ -171,7 +172,7 @@ impl Retire {
         };
         if !self.no_wait {
             // Checked before the wait, which would not change the result.
-            keys::require_unused(core, &core.keys.current(), id).await?;
+            keys::require_unused(core, &core.sealing.current(), id).await?;
             wait_for_old_requests(core, json).await;
         }
         keys::retire(core, id).await?;

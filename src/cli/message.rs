@@ -9,7 +9,7 @@ use super::{Cli, Failure, Output, output::table};
 use crate::{
     base::{
         ids::{ChannelId, ConversationId, MessageId},
-        numerals::counted,
+        numerals::with_noun,
     },
     domain::{
         conversations::{self, Reread, RereadFilter},
@@ -84,7 +84,7 @@ fn report(read: &[Reread], missing: &[MessageId], dry_run: bool) -> Output {
     for id in missing {
         text.push_str(&format!("The source of message {id} is not kept.\n"));
     }
-    let all = counted(i64::try_from(read.len()).unwrap_or(i64::MAX), "message");
+    let all = with_noun(i64::try_from(read.len()).unwrap_or(i64::MAX), "message");
     let verb = if dry_run { "would change" } else { "changed" };
     text.push_str(&format!("{all} read; {changed} {verb}."));
     let json = json!({ "messages": read, "changed": changed, "not_kept": missing, "dry_run": dry_run });

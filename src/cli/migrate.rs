@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output, doctor, load, open};
 use crate::{
-    base::numerals::counted,
+    base::numerals::with_noun,
     core::store::{MigrationStep, Owner},
 };
 
@@ -32,7 +32,7 @@ impl Migrate {
         let names = names(&steps);
         let text = match names.len() {
             0 => "The database was already up to date.".to_owned(),
-            count => format!("The database is up to date: {} applied.", counted(count, "step")),
+            count => format!("The database is up to date: {} applied.", with_noun(count, "step")),
         };
         Ok(Output::with_text(json!({ "migrated": !names.is_empty(), "steps": names }), text))
     }

@@ -1,6 +1,6 @@
 //! The command line: one file per command, and one line in [`Command`].
 //!
-//! A command is a clap type with `async fn run(self, cli: &Cli) -> Result<Output, Failure>`. It opens the service with
+//! A command is a clap type with `async fn run(self, cli: &Cli) -> Result<Output, Failure>`. It opens the core with
 //! [`Cli::open`], which never creates an installation, and acts as the installation's operator (`Scope::system`), to
 //! whom no policy applies. Output goes to standard output, as text or, with `--json`, as one JSON object. A failure
 //! goes to standard error in the same form, with exit code 1 (2 if the command line itself is wrong, 3 for a plan that
@@ -73,12 +73,12 @@ struct Arguments {
     #[command(flatten)]
     cli: Cli,
     #[command(subcommand)]
-    chosen: Chosen,
+    choice: Choice,
 }
 
 /// The choices for the first word.
 #[derive(Debug, Subcommand)]
-enum Chosen {
+enum Choice {
     #[command(flatten)]
     Command(Command),
     #[command(flatten)]
@@ -90,19 +90,19 @@ enum Chosen {
 enum Program {
     /// Run agents on this machine, for a control plane
     #[command(disable_help_flag = true)]
-    Host(Words),
+    Host(ProgramArguments),
     /// Own one agent's pipes; the host starts it
     #[command(disable_help_flag = true, hide = true)]
-    Shim(Words),
-    /// The reference agent: speaks the Agent Client Protocol on standard input and output. `muster agent` without more
-    /// words is [`Command::Agent`].
+    Shim(ProgramArguments),
+    /// The reference agent: speaks the Agent Client Protocol on standard input and output. `muster agent` without a
+    /// subcommand is [`Command::Agent`].
     #[command(skip)]
-    Agent(Words),
+    Agent(ProgramArguments),
 }
 
 /// The arguments of a program.
 #[derive(Debug, clap::Args)]
-struct Words {
+struct ProgramArguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
     words: Vec<OsString>,
 }
@@ -115,12 +115,12 @@ impl Program {
         let mut words = std::env::args_os().peekable();
         let path = PathBuf::from(words.next()?);
         match path.file_name()?.to_str()? {
-            "muster-host" => Some(Self::Host(Words { words: words.collect() })),
+            "muster-host" => Some(Self::Host(ProgramArguments { words: words.collect() })),
             "muster-shim" | "shim" => {
                 words.next_if(|word| word == "shim");
-                Some(Self::Shim(Words { words: words.collect() }))
+                Some(Self::Shim(ProgramArguments { words: words.collect() }))
             }
-            "muster-agent" => Some(Self::Agent(Words { words: words.collect() })),
+            "muster-agent" => Some(Self::Agent(ProgramArguments { words: words.collect() })),
             _ => None,
         }
     }
@@ -157,7 +157,7 @@ enum Command {
     /// Manage the members of an organization
     #[command(subcommand)]
     Member(member::Member),
-    /// Read messages again that were misread
+    /// Parse stored mails again
     #[command(subcommand)]
     Message(message::Message),
     /// Manage sessions
@@ -175,8 +175,8 @@ enum Command {
     /// Work with the permission policies
     #[command(subcommand)]
     Policy(policy::Policy),
-    /// Work with the agents of a running service; without more words: run the reference agent, which speaks the Agent
-    /// Client Protocol on standard input and output
+    /// Work with the agents of a running service; without a subcommand: run the reference agent, which speaks the
+    /// Agent Client Protocol on standard input and output
     Agent(remote::Agent),
     /// Decide the requests of agents, in a running service
     Approval(remote::Approval),
@@ -186,7 +186,7 @@ enum Command {
     Apply(apply::Apply),
     /// Write an organization of a running service as a file for `muster apply`
     Export(apply::Export),
-    /// Add plausible test data to an organization; the same numbers give the same data
+    /// Add plausible test data to an organization; the same options give the same data
     Seed(seed::Seed),
     /// Generate the schema and the OpenAPI document
     #[command(subcommand)]
@@ -252,7 +252,7 @@ impl Cli {
         Config::load(self.config.as_deref())
     }
 
-    /// Opens the service of an existing installation, with its tables up to date. Listens on nothing.
+    /// Opens the core of an existing installation, with its tables up to date. Listens on nothing.
     ///
     /// # Errors
     /// Invalid settings, keys, policy files or database; or there is no installation.
@@ -272,19 +272,19 @@ impl Cli {
     ///
     /// # Errors
     /// As [`Self::open`].
-    async fn open_to_mend(&self) -> Result<Arc<Core>, Failure> {
-        mend_keys(open::found(self.settings()?).await?).await
+    async fn open_for_key_repair(&self) -> Result<Arc<Core>, Failure> {
+        load_keys_if_possible(open::found(self.settings()?).await?).await
     }
 
-    /// Opens the service for commands that no policy governs, mainly accounts: with the built-in policy, and in any
+    /// Opens the core for commands that no policy governs, mainly accounts: with the built-in policy, and in any
     /// state of the signing keys. An operator must be able to lock someone out while a policy file is broken.
     async fn open_unbound(&self) -> Result<Arc<Core>, Failure> {
-        mend_keys(open::found(self.unbound_settings()?).await?).await
+        load_keys_if_possible(open::found(self.unbound_settings()?).await?).await
     }
 
     /// The same, but creates an installation if there is none.
     async fn open_or_make_unbound(&self) -> Result<Arc<Core>, Failure> {
-        mend_keys(open::made(self.unbound_settings()?).await?).await
+        load_keys_if_possible(open::made(self.unbound_settings()?).await?).await
     }
 
     fn unbound_settings(&self) -> Result<Config, Failure> {
@@ -316,7 +316,7 @@ impl Cli {
         Ok(Db::open(&config.database).await?)
     }
 
-    /// Resolves an organization argument without opening the service. If no database can be asked, an id is accepted as
+    /// Resolves an organization argument without opening the core. If no database can be asked, an id is accepted as
     /// it is.
     ///
     /// # Errors
@@ -331,7 +331,7 @@ impl Cli {
         Ok(found?)
     }
 
-    /// Opens the service without changing the database.
+    /// Opens the core without changing the database.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -340,14 +340,15 @@ impl Cli {
     }
 }
 
-/// Loads what a service needs before it serves anyone: its keys, and the organizations' rules from the database.
+/// Loads the keys, and the organizations' rules from the database.
 async fn load(core: Arc<Core>) -> Result<Arc<Core>, Failure> {
     keys::load(&core).await?;
     org_policies::follow(&core).await?;
     Ok(core)
 }
 
-async fn mend_keys(core: Arc<Core>) -> Result<Arc<Core>, Failure> {
+/// Loads the keys. A failure is only logged.
+async fn load_keys_if_possible(core: Arc<Core>) -> Result<Arc<Core>, Failure> {
     if let Err(problem) = keys::load(&core).await {
         let why = problem.cause().map(|cause| format!("{cause:#}"));
         tracing::error!(%problem, why, "keys.signing_keys_not_read");
@@ -376,12 +377,12 @@ pub fn run() -> ExitCode {
         Err(error) => return failure::usage(&error),
     };
     let json = arguments.cli.json;
-    let command = match arguments.chosen {
-        Chosen::Program(program) => return program.run(),
-        Chosen::Command(Command::Agent(agent)) if agent.is_program() => {
-            return Program::Agent(Words { words: Vec::new() }).run();
+    let command = match arguments.choice {
+        Choice::Program(program) => return program.run(),
+        Choice::Command(Command::Agent(agent)) if agent.is_program() => {
+            return Program::Agent(ProgramArguments { words: Vec::new() }).run();
         }
-        Chosen::Command(command) => command,
+        Choice::Command(command) => command,
     };
     let finished = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

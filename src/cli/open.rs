@@ -32,9 +32,9 @@ pub(super) async fn found(config: Config) -> Result<Arc<Core>, Failure> {
     Ok(update_tables(start_found(config, false).await?, None).await?.0)
 }
 
-/// The same, without changing its tables. `reads_end`: see [`Options::reads_end`].
-pub(super) async fn as_is(config: Config, reads_end: bool) -> Result<Arc<Core>, Failure> {
-    let core = start_found(config, reads_end).await?;
+/// The same, without changing its tables. `has_read_timeout`: see [`Options::has_read_timeout`].
+pub(super) async fn as_is(config: Config, has_read_timeout: bool) -> Result<Arc<Core>, Failure> {
+    let core = start_found(config, has_read_timeout).await?;
     match core.db.mismatch().await? {
         Some(mismatch) => Err(mismatch.into()),
         None => Ok(core),
@@ -47,17 +47,17 @@ pub(super) async fn made(config: Config) -> Result<Arc<Core>, Failure> {
 }
 
 /// The same for the database's owner. Also returns the applied steps, and waits a while for a database server that is
-/// not up yet. `reads_end`: see [`Options::reads_end`].
+/// not up yet. `has_read_timeout`: see [`Options::has_read_timeout`].
 pub(super) async fn owned(
     config: Config,
     owner: &Owner,
-    reads_end: bool,
+    has_read_timeout: bool,
 ) -> Result<(Arc<Core>, Vec<MigrationStep>), Failure> {
     telemetry::init(&config)?;
     if !config.database.is_sqlite() {
         wait_for_database(&config.database).await?;
     }
-    update_tables(open_or_create(config, reads_end).await?, Some(owner)).await
+    update_tables(open_or_create(config, has_read_timeout).await?, Some(owner)).await
 }
 
 /// Fails if the SQLite database does not exist.
@@ -82,12 +82,12 @@ pub(super) fn make_folder(config: &Config) -> Result<(), Failure> {
     })
 }
 
-async fn start_found(config: Config, reads_end: bool) -> Result<Arc<Core>, Failure> {
+async fn start_found(config: Config, has_read_timeout: bool) -> Result<Arc<Core>, Failure> {
     doctor::require_good_files(&config)?;
     require_file(&config)?;
     require_keys(&config).await?;
     telemetry::init(&config)?;
-    let core = service::open(config, Options { reads_end, ..Options::default() }).await?;
+    let core = service::open(config, Options { has_read_timeout, ..Options::default() }).await?;
     if core.db.is_blank().await? {
         return Err(blank());
     }
@@ -101,13 +101,13 @@ async fn start_made(config: Config) -> Result<Arc<Core>, Failure> {
     open_or_create(config, false).await
 }
 
-async fn open_or_create(config: Config, reads_end: bool) -> Result<Arc<Core>, Failure> {
+async fn open_or_create(config: Config, has_read_timeout: bool) -> Result<Arc<Core>, Failure> {
     if let Ok(file) = database_file(&config) {
         // Readable by its owner only, like the keys and the backups; SQLite gives the files beside it the same mode. If
         // this fails, opening the database reports why.
         let _ = files::create_private(&file);
     }
-    Ok(service::open(config, Options { reads_end, ..Options::default() }).await?)
+    Ok(service::open(config, Options { has_read_timeout, ..Options::default() }).await?)
 }
 
 /// Fails if there is no key file: a command that expects an installation does not create one.

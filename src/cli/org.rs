@@ -12,7 +12,7 @@ use super::{
     user::send_mail,
 };
 use crate::{
-    base::{enums::Plan, plain::plain},
+    base::{enums::Plan, plain::without_controls},
     core::access::Scope,
     domain::{
         emergency_stop,
@@ -157,7 +157,7 @@ impl Create {
             output = output.and(&format!(
                 "No account had the address {email}, so one was created without a password. `muster user create --email {email}` \
                  sets its name and password.",
-                email = plain(self.owner_email.trim())
+                email = without_controls(self.owner_email.trim())
             ));
         }
         Ok(output)

@@ -10,7 +10,7 @@ use std::{
 use serde_json::Value;
 
 use super::Failure;
-use crate::base::{files, plain::plain};
+use crate::base::{files, plain::without_controls};
 
 /// The output of a command.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ pub(super) fn unwritable(error: &io::Error, more: &str) -> Failure {
 #[must_use]
 pub(super) fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
     let rows: Vec<[String; N]> = std::iter::once(heading.map(str::to_owned))
-        .chain(rows.iter().map(|row| row.each_ref().map(|cell| plain(cell))))
+        .chain(rows.iter().map(|row| row.each_ref().map(|cell| without_controls(cell))))
         .collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);

@@ -10,7 +10,7 @@ use crate::{
     seed::{self, Volume},
 };
 
-/// Add plausible test data to an organization; the same numbers give the same data
+/// Add plausible test data to an organization; the same options give the same data
 ///
 /// The first conversation is the longest, the second half as long, and so on. Conversations need agents, and messages
 /// need conversations.

@@ -145,7 +145,7 @@ pub async fn serve(
     let address = listener.local_addr()?;
     let stopping = core.tasks.stopping.clone();
     let service = Service::build(Arc::clone(&core))?;
-    service.door.listen();
+    service.ingest.listen();
     let router = service.router();
     let serving = middleware::serve(listener, router, &core, stopping.clone());
     let mut serving = std::pin::pin!(serving);

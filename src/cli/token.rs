@@ -12,7 +12,7 @@ use crate::{
     base::{
         ids::{OrgId, TokenId},
         permission::Permission,
-        plain::plain,
+        plain::without_controls,
         time::Timestamp,
     },
     core::access::Scope,
@@ -126,7 +126,7 @@ impl List {
 
 /// A token as text for people.
 fn in_words(token: &serde_json::Value) -> String {
-    let text = |key: &str| plain(token[key].as_str().unwrap_or("never"));
+    let text = |key: &str| without_controls(token[key].as_str().unwrap_or("never"));
     let mut lines = format!(
         "{}  {}  …{}  expires {}, last used {}\n",
         token["id"],

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Cli, Failure, Output, output::table, secret::NewPassword};
 use crate::domain::people::oidc::Providers;
 use crate::{
-    base::{ids::UserId, numerals::counted, plain::plain, time::Timestamp},
+    base::{ids::UserId, numerals::with_noun, plain::without_controls, time::Timestamp},
     core::{Core, access::CREDENTIALS_KEPT},
     domain::{
         notifications, orgs,
@@ -175,11 +175,12 @@ fn in_words(details: &Details) -> String {
         ("recovery codes", details.recovery_codes.to_string()),
         ("created", account.created_at.to_string()),
     ];
-    let mut text: String = lines.iter().map(|(key, value)| format!("{key}: {}\n", plain(value))).collect();
+    let mut text: String =
+        lines.iter().map(|(key, value)| format!("{key}: {}\n", without_controls(value))).collect();
     let mut part = |name: &str, lines: Vec<String>| {
         let _ = writeln!(text, "{name}:{}", if lines.is_empty() { " none" } else { "" });
         for line in lines {
-            let _ = writeln!(text, "    {}", plain(&line));
+            let _ = writeln!(text, "    {}", without_controls(&line));
         }
     };
     part("organizations", account.memberships.iter().map(place).collect());
@@ -228,11 +229,11 @@ fn remaining_steps(done: &Disabled) -> String {
             text,
             "WARNING: organization {} ({id}) has no OWNER left who can sign in. Appoint one: `muster member add \
              --org {id} --email … --role OWNER`, or `muster member update` for an existing member.",
-            plain(name),
+            without_controls(name),
         );
     }
     for token in &done.service_tokens {
-        let (org, id, name) = (token.organization_id, token.id, plain(&token.name));
+        let (org, id, name) = (token.organization_id, token.id, without_controls(&token.name));
         let _ = writeln!(
             text,
             "Their service token {name} ({id}) belongs to the organization and still works. To revoke it: `muster token \
@@ -268,9 +269,9 @@ async fn erase(cli: &Cli, who: &EraseArgs) -> Result<Output, Failure> {
     let text = format!(
         "Erased: {}, {}, {} and {} in records. The contents of messages and files stay; docs/personal-data.md says more.\n",
         done.id.map_or_else(|| "no account".to_owned(), |id| format!("account {id}")),
-        counted(done.contacts, "contact"),
-        counted(done.invitations, "invitation"),
-        counted(done.names, "name"),
+        with_noun(done.contacts, "contact"),
+        with_noun(done.invitations, "invitation"),
+        with_noun(done.names, "name"),
     );
     Ok(Output::with_text(json!(done), text))
 }
@@ -313,7 +314,7 @@ async fn reset_second_factor(cli: &Cli, who: &AccountArgs) -> Result<Output, Fai
         in_a_word(told)
     );
     for OrganizationRef { id, name } in &done.organizations_requiring_one {
-        let name = plain(name);
+        let name = without_controls(name);
         let _ = writeln!(text, "Organization {name} ({id}) lets them in once they have set up a new one.");
     }
     let mut answer = json!(done);

@@ -43,7 +43,7 @@ impl Handlers {
 /// Runs all handlers of an event.
 ///
 /// # Errors
-/// The first error of a handler.
+/// The first error of a handler; `INTERNAL` if the event has none.
 pub async fn emit<E: DomainEvent>(tx: &Tx, event: E) -> Result<()> {
     for handle in find::<Vec<Handler<E>>>(tx, type_name::<E>())? {
         handle(tx, &event).await?;

@@ -9,30 +9,30 @@ use crate::base::ids::ServerId;
 
 /// The connections of hosts. Cheap to clone. A server has two for a moment, when its host has connected again.
 #[derive(Clone, Default)]
-pub struct Hosts(Arc<Mutex<HashMap<ServerId, Vec<Wake>>>>);
+pub struct HostConnections(Arc<Mutex<HashMap<ServerId, Vec<Wake>>>>);
 
 struct Wake {
     epoch: i64,
     sender: watch::Sender<()>,
 }
 
-/// A connection's entry in [`Hosts`]. Dropping it removes the entry.
-pub struct Open {
-    hosts: Hosts,
+/// A connection's entry in [`HostConnections`]. Dropping it removes the entry.
+pub struct HostConnection {
+    hosts: HostConnections,
     server: ServerId,
     epoch: i64,
     wakes: watch::Receiver<()>,
 }
 
 /// Receives the wake-ups of a connection.
-pub struct Woken(watch::Receiver<()>);
+pub struct WakeUps(watch::Receiver<()>);
 
-impl Hosts {
+impl HostConnections {
     #[must_use]
-    pub fn open(&self, server: ServerId, epoch: i64) -> Open {
+    pub fn open(&self, server: ServerId, epoch: i64) -> HostConnection {
         let (sender, wakes) = watch::channel(());
         self.all().entry(server).or_default().push(Wake { epoch, sender });
-        Open { hosts: self.clone(), server, epoch, wakes }
+        HostConnection { hosts: self.clone(), server, epoch, wakes }
     }
 
     /// Makes a server's connections check whether they are still current, and look for commands.
@@ -54,15 +54,15 @@ impl Hosts {
     }
 }
 
-impl Open {
+impl HostConnection {
     /// Receives every future wake-up.
     #[must_use]
-    pub fn woken(&self) -> Woken {
-        Woken(self.wakes.clone())
+    pub fn woken(&self) -> WakeUps {
+        WakeUps(self.wakes.clone())
     }
 }
 
-impl Woken {
+impl WakeUps {
     /// Waits until the connection is woken.
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
@@ -72,7 +72,7 @@ impl Woken {
     }
 }
 
-impl Drop for Open {
+impl Drop for HostConnection {
     fn drop(&mut self) {
         let mut all = self.hosts.all();
         if let Some(open) = all.get_mut(&self.server) {
@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn each_connection_of_a_server_is_woken_and_no_other() {
-        let hosts = Hosts::default();
+        let hosts = HostConnections::default();
         let places = [(1, 4), (1, 5), (2, 1)].map(|(server, epoch)| hosts.open(ServerId(server), epoch));
-        let [mut old, mut new, mut other] = places.each_ref().map(Open::woken);
+        let [mut old, mut new, mut other] = places.each_ref().map(HostConnection::woken);
         hosts.wake(ServerId(1));
         hosts.wake(ServerId(3));
         assert!(old.next().now_or_never().is_some() && new.next().now_or_never().is_some());

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Chooses the cryptography provider for TLS, once per process. Must be called before any client is created.
-pub fn provide_tls() {
+pub fn install_tls_provider() {
     static PROVIDED: Once = Once::new();
     PROVIDED.call_once(|| {
         // Fails only if a provider is already installed, which is just as good.
@@ -60,7 +60,7 @@ pub fn certificate_error(error: &(dyn Error + 'static)) -> Option<String> {
 /// See [`OutboundError`].
 #[expect(clippy::disallowed_methods, reason = "signatures and TLS need the real time")]
 pub fn network(config: &Config) -> Result<Network, OutboundError> {
-    provide_tls();
+    install_tls_provider();
     let channels = &config.channels;
     let vendors = VendorUrls {
         slack: channels.slack_url.clone(),
@@ -109,7 +109,7 @@ impl Client {
     }
 
     fn build(config: &Config, builder: reqwest::ClientBuilder) -> Result<Self, OutboundError> {
-        provide_tls();
+        install_tls_provider();
         let builder = builder.redirect(Policy::none()).timeout(bounds::NETWORK_WAIT);
         let tls = muster_certificates::client_config(roots(config)?);
         Ok(Self(builder.tls_backend_preconfigured(tls).build()?))

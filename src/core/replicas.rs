@@ -21,7 +21,7 @@ use crate::{
         sealing::random_bytes,
         store::{
             Db,
-            sql::{Door as _, Write as _, installation_sql, row},
+            sql::{RunSql as _, RunWritingSql as _, installation_sql, row},
         },
     },
 };
@@ -33,7 +33,7 @@ const DEAD: Duration = Duration::from_secs(30);
 pub struct Replicas {
     id: String,
     /// Whether it has a row.
-    is_entered: AtomicBool,
+    has_row: AtomicBool,
     differing: Mutex<Vec<Replica>>,
 }
 
@@ -41,7 +41,7 @@ impl Default for Replicas {
     fn default() -> Self {
         Self {
             id: hex::encode(random_bytes::<4>()),
-            is_entered: AtomicBool::default(),
+            has_row: AtomicBool::default(),
             differing: Mutex::default(),
         }
     }
@@ -54,7 +54,7 @@ impl Replicas {
         &self.id
     }
 
-    /// The replicas that had a different policy folder at the last look.
+    /// The replicas that had a different policy folder at the last comparison.
     #[must_use]
     pub fn differing(&self) -> Vec<Replica> {
         self.differing.lock().clone()
@@ -92,10 +92,10 @@ impl std::fmt::Display for Replica {
 }
 
 /// Refreshes this replica's row and records which replicas have a different folder.
-pub async fn report(core: &Arc<Core>) -> Result<u64> {
+pub async fn refresh_and_compare(core: &Arc<Core>) -> Result<u64> {
     let (own, folder, now) = (&core.replicas, core.policy.status().folder, core.clock.now());
     refresh(core, now, &folder).await?;
-    own.is_entered.store(true, Ordering::Relaxed);
+    own.has_row.store(true, Ordering::Relaxed);
     let others = live(&core.db, now).await?.into_iter();
     own.set_differing(others.filter(|it| it.policy_folder != folder).collect());
     Ok(0)
@@ -123,8 +123,8 @@ pub async fn live(db: &Db, now: Timestamp) -> Result<Vec<Replica>> {
 ///
 /// # Errors
 /// The database can't be reached; the row then expires by its age.
-pub async fn leave(core: &Core) -> Result<()> {
-    if !core.replicas.is_entered.swap(false, Ordering::Relaxed) {
+pub async fn delete_row(core: &Core) -> Result<()> {
+    if !core.replicas.has_row.swap(false, Ordering::Relaxed) {
         return Ok(());
     }
     let sql = installation_sql!("DELETE FROM replicas WHERE id = $1");

@@ -34,51 +34,51 @@ pub async fn blocking<T: Send + 'static>(
 
 /// Runs CPU work whose duration depends on a tenant's text: on the blocking pool, on at most half of the processors,
 /// and one piece at a time for each organization, so that others wait for one piece of its work and not for all.
-pub struct Workshop {
+pub struct CpuPool {
     permits: Arc<Semaphore>,
-    of: Mutex<HashMap<OrgId, Weak<Semaphore>>>,
+    by_org: Mutex<HashMap<OrgId, Weak<Semaphore>>>,
 }
 
-/// An organization's turn in the [`Workshop`].
-pub struct WorkshopTurn {
+/// An organization's slot in the [`CpuPool`].
+pub struct CpuSlot {
     _permit: OwnedSemaphorePermit,
     _own: OwnedSemaphorePermit,
 }
 
-impl Default for Workshop {
+impl Default for CpuPool {
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
-        Self { permits: Arc::new(Semaphore::new((processors / 2).max(1))), of: Mutex::default() }
+        Self { permits: Arc::new(Semaphore::new((processors / 2).max(1))), by_org: Mutex::default() }
     }
 }
 
-impl Workshop {
+impl CpuPool {
     /// Waits until no other work of the organization is running, and then for a processor. Measure the work's time from
-    /// the turn.
+    /// then on.
     ///
     /// # Errors
     /// The process is ending.
-    pub async fn turn(&self, org: OrgId) -> anyhow::Result<WorkshopTurn> {
+    pub async fn slot(&self, org: OrgId) -> anyhow::Result<CpuSlot> {
         let own = self.semaphore_of(org).acquire_owned().await?;
         let permit = Arc::clone(&self.permits).acquire_owned().await?;
-        Ok(WorkshopTurn { _permit: permit, _own: own })
+        Ok(CpuSlot { _permit: permit, _own: own })
     }
 
     /// An organization's own semaphore. Those that no one holds are dropped.
     fn semaphore_of(&self, org: OrgId) -> Arc<Semaphore> {
-        let mut of = self.of.lock();
-        if let Some(own) = of.get(&org).and_then(Weak::upgrade) {
+        let mut by_org = self.by_org.lock();
+        if let Some(own) = by_org.get(&org).and_then(Weak::upgrade) {
             return own;
         }
-        of.retain(|_, own| own.strong_count() > 0);
+        by_org.retain(|_, own| own.strong_count() > 0);
         let own = Arc::new(Semaphore::new(1));
-        of.insert(org, Arc::downgrade(&own));
+        by_org.insert(org, Arc::downgrade(&own));
         own
     }
 }
 
-impl WorkshopTurn {
-    /// Runs the work, at once. The turn ends with it, even if no one waits for it by then.
+impl CpuSlot {
+    /// Runs the work now. The slot is held until the work is done, even if its caller has gone.
     ///
     /// # Errors
     /// As [`blocking`].
@@ -87,7 +87,7 @@ impl WorkshopTurn {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> anyhow::Result<T> {
         let worked = tokio::task::spawn_blocking(move || {
-            let _turn = self;
+            let _slot = self;
             work()
         });
         Ok(worked.await?)
@@ -117,7 +117,7 @@ impl Tasks {
     }
 
     /// A shutdown waits while the token lives: for work that the HTTP server has spawned.
-    pub fn working(&self) -> TaskTrackerToken {
+    pub fn hold_shutdown(&self) -> TaskTrackerToken {
         self.tracker.token()
     }
 
@@ -130,7 +130,7 @@ impl Tasks {
         }
         self.ending.cancel();
         self.last.close();
-        if tokio::time::timeout(bounds::FAREWELL, self.last.wait()).await.is_err() {
+        if tokio::time::timeout(bounds::BRIEF_WAIT, self.last.wait()).await.is_err() {
             tracing::warn!("shutdown.work_left_unfinished");
         }
     }
@@ -141,10 +141,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_turn_begins_when_there_is_a_processor() {
-        let workshop = Workshop { permits: Arc::new(Semaphore::new(1)), of: Mutex::default() };
-        let first = workshop.turn(OrgId(1)).await.unwrap();
-        let other = workshop.turn(OrgId(2));
+    async fn a_slot_is_free_when_there_is_a_processor() {
+        let pool = CpuPool { permits: Arc::new(Semaphore::new(1)), by_org: Mutex::default() };
+        let first = pool.slot(OrgId(1)).await.unwrap();
+        let other = pool.slot(OrgId(2));
         tokio::pin!(other);
         assert!(futures::poll!(&mut other).is_pending(), "the processor is taken");
         let (end, ends) = std::sync::mpsc::channel::<()>();

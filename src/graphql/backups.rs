@@ -17,7 +17,7 @@ use crate::{
     read::{One, Page, Record, Rows, Spec},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from, range},
+        bounds::{at_least, bounds, range},
         permit::permit,
     },
 };
@@ -71,7 +71,7 @@ impl BackupQuery {
         ctx: &Context<'_>,
         org_id: OrgId,
         agent_id: AgentId,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
     ) -> Answer<Page<AgentBackup>> {
         answer(async {

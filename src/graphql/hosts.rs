@@ -10,7 +10,7 @@ use crate::{
         problem::Result,
     },
     domain::conversations,
-    resolvers::{Enter, alongside, permit::permit},
+    resolvers::{Enter, permit::permit, while_permitted},
 };
 
 /// A piece of a message that an agent is writing.
@@ -48,6 +48,6 @@ impl DeltaSubscription {
             let (message, text) = (delta.message.clone(), delta.text.clone());
             Some((MessageDelta { message, offset: delta.offset, text, thinking: delta.thinking }, watching))
         });
-        alongside(&scope, Permission::AgentOutputView, deltas)
+        while_permitted(&scope, Permission::AgentOutputView, deltas)
     }
 }

@@ -143,7 +143,7 @@ pub fn catalogue() -> anyhow::Result<Catalogue> {
 
 /// The schema without limits, as used for the SDL.
 #[must_use]
-pub fn blueprint() -> SchemaBuilder<Query, Mutation, Subscription> {
+pub fn schema_builder() -> SchemaBuilder<Query, Mutation, Subscription> {
     Schema::build(Query::default(), Mutation::default(), Subscription::default())
 }
 
@@ -152,7 +152,7 @@ pub fn blueprint() -> SchemaBuilder<Query, Mutation, Subscription> {
 pub fn sdl() -> String {
     let options =
         async_graphql::SDLExportOptions::new().sorted_fields().sorted_arguments().sorted_enum_items();
-    let mut sdl = blueprint().finish().sdl_with_options(options);
+    let mut sdl = schema_builder().finish().sdl_with_options(options);
     if !sdl.ends_with('\n') {
         sdl.push('\n');
     }

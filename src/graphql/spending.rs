@@ -17,7 +17,7 @@ use crate::{
     read::{One, Page, Record, Rows, Spec},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from, length, range},
+        bounds::{at_least, bounds, length, range},
         permit::permit,
     },
 };
@@ -200,7 +200,7 @@ impl SpendingQuery {
         since: Option<String>,
         #[graphql(desc = "Only days before this one.", directive = bounds::apply(length(10, 10)))]
         before: Option<String>,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
     ) -> Answer<Page<ModelDay>> {
         answer(async {

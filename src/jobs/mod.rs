@@ -20,7 +20,7 @@ use tokio::{
 
 pub use self::{
     queries::Due,
-    retention::{KEPT, TableRetention, sweep},
+    retention::{RETENTION, TableRetention, sweep},
 };
 use crate::{
     api::middleware::idempotency,
@@ -28,9 +28,9 @@ use crate::{
     core::{
         Core,
         access::{decisions, org_policies},
-        audit, keys,
-        limits::RateLimiter,
-        queue, replicas, telemetry,
+        audit, keys, queue,
+        rate_limits::RateLimiter,
+        replicas, telemetry,
     },
     domain::{
         approvals, backups, channels, chat_approvals,
@@ -71,7 +71,9 @@ impl PeriodicJob {
 /// All periodic jobs.
 pub const PERIODIC_JOBS: &[PeriodicJob] = &[
     PeriodicJob::due("policies.follow", Due::has_policies, |core| org_policies::follow(core).boxed()),
-    PeriodicJob::every("replicas.report", Duration::from_secs(10), |core| replicas::report(core).boxed()),
+    PeriodicJob::every("replicas.report", Duration::from_secs(10), |core| {
+        replicas::refresh_and_compare(core).boxed()
+    }),
     PeriodicJob::every("policies.write_decisions", Duration::from_secs(5), |core| {
         decisions::flush(core).boxed()
     }),
@@ -163,8 +165,8 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
         async { audit::write_refusals(core, false).await.map(|_| 0) }.boxed()
     }),
     PeriodicJob::every("rate_limits.sweep", Duration::from_secs(10), |core| {
-        core.limits.as_ref().map(RateLimiter::sweep);
-        core.queue.pace.sweep(&core.clock);
+        core.rate_limits.as_ref().map(RateLimiter::sweep);
+        core.queue.send_limits.sweep(&core.clock);
         futures::future::ready(Ok(0)).boxed()
     }),
     PeriodicJob::every("idempotency.remove_expired", Duration::from_mins(10), |core| {
@@ -183,25 +185,25 @@ async fn caught(job: &PeriodicJob, core: &Arc<Core>) -> Result<u64> {
 
 /// Starts jobs. A job in progress is finished before the service ends.
 pub fn start(core: &Arc<Core>, jobs: &'static [PeriodicJob]) {
-    let (looks, looked) = watch::channel(Due::default());
+    let (polls, polled) = watch::channel(Due::default());
     for (n, job) in (0..).zip(jobs) {
         // Staggered: if all jobs started at once, each would open a connection.
         let begins = Instant::now() + Duration::from_millis(10) * n;
-        core.tasks.spawn(repeat(Arc::clone(core), job, begins, looked.clone()));
+        core.tasks.spawn(repeat(Arc::clone(core), job, begins, polled.clone()));
     }
-    core.tasks.spawn(look(Arc::clone(core), looks));
+    core.tasks.spawn(poll(Arc::clone(core), polls));
 }
 
 /// Polls all tables every second for due work, with one statement ([`Due`]), and wakes the jobs.
-async fn look(core: Arc<Core>, looks: watch::Sender<Due>) {
+async fn poll(core: Arc<Core>, polls: watch::Sender<Due>) {
     let mut tick = interval_at(Instant::now(), Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while core.tasks.stopping.run_until_cancelled(tick.tick()).await.is_some() {
-        let looked = telemetry::job("jobs.look", queries::look(&core)).await;
+        let polled = telemetry::job("jobs.poll", queries::poll(&core)).await;
         report(
-            "jobs.look",
-            looked.map(|due| {
-                looks.send_replace(due);
+            "jobs.poll",
+            polled.map(|due| {
+                polls.send_replace(due);
                 0
             }),
         );
@@ -213,7 +215,7 @@ async fn repeat(
     core: Arc<Core>,
     job: &'static PeriodicJob,
     begins: Instant,
-    mut looked: watch::Receiver<Due>,
+    mut polled: watch::Receiver<Due>,
 ) {
     let mut woken = WOKEN.contains(&job.name).then(|| queue::woken(&core));
     let mut tick = interval_at(begins, job.every);
@@ -221,7 +223,7 @@ async fn repeat(
     loop {
         let next = async {
             let woken = OptionFuture::from(woken.as_mut().map(watch::Receiver::changed));
-            let due = OptionFuture::from(job.due.map(|is_due| found(&core, is_due, &mut looked)));
+            let due = OptionFuture::from(job.due.map(|is_due| found(&core, is_due, &mut polled)));
             tokio::select! { _ = tick.tick() => (), Some(_) = woken => (), Some(()) = due => () }
         };
         if core.tasks.stopping.run_until_cancelled(next).await.is_none() {
@@ -232,9 +234,9 @@ async fn repeat(
 }
 
 /// Waits until the poll has found work.
-async fn found(core: &Core, is_due: fn(&Core, &Due) -> bool, looked: &mut watch::Receiver<Due>) {
-    while looked.changed().await.is_ok() {
-        if is_due(core, &looked.borrow_and_update()) {
+async fn found(core: &Core, is_due: fn(&Core, &Due) -> bool, polled: &mut watch::Receiver<Due>) {
+    while polled.changed().await.is_ok() {
+        if is_due(core, &polled.borrow_and_update()) {
             return;
         }
     }

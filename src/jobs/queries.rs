@@ -6,7 +6,7 @@ use crate::{
         Core,
         access::org_policies::{Mark, NEWEST},
         audit,
-        store::sql::{Door as _, EveryOrgSql, every_org_sql, row},
+        store::sql::{EveryOrgSql, RunSql as _, every_org_sql, row},
     },
     domain::{
         approvals, chat_approvals, deliveries, event_endpoints, launch, mails, notifications, orgs, spending,
@@ -52,7 +52,7 @@ row! {
     }
 }
 
-const LOOK: EveryOrgSql = every_org_sql!(
+const POLL: EveryOrgSql = every_org_sql!(
     "SELECT EXISTS (SELECT 1 FROM ",
     launch::RESTART_DUE,
     ") AS restarts, EXISTS (SELECT 1 FROM ",
@@ -87,9 +87,9 @@ const LOOK: EveryOrgSql = every_org_sql!(
 );
 
 /// Runs the poll.
-pub async fn look(core: &Core) -> Result<Due> {
+pub async fn poll(core: &Core) -> Result<Due> {
     let values = [core.clock.now().into(), audit::floor(core).into(), launch::half_deadline(core).into()];
-    Ok(core.db.every_org().one(LOOK, values).await?.unwrap_or_default())
+    Ok(core.db.every_org().one(POLL, values).await?.unwrap_or_default())
 }
 
 impl Due {

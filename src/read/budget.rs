@@ -21,7 +21,7 @@ const MOST: usize = 64 << 20;
 pub const PARSED_WEIGHT: usize = 8;
 /// The maximum size of introspection answers per request or batch, in bytes of JSON: five times the size of the code
 /// generators' query. Callers without a credential may request them too.
-const MOST_ABOUT_SCHEMA: usize = 2 << 20;
+const MAX_ABOUT_SCHEMA: usize = 2 << 20;
 
 /// The bytes that the operations of a batch or a socket have taken together.
 pub struct SharedBudget {
@@ -133,7 +133,7 @@ impl AnswerBudget {
     /// # Errors
     /// `QUERY_TOO_COMPLEX`.
     pub fn check_about_schema(&self, bytes: usize) -> Result<()> {
-        if self.about_schema().load(Ordering::Relaxed) + bytes > MOST_ABOUT_SCHEMA {
+        if self.about_schema().load(Ordering::Relaxed) + bytes > MAX_ABOUT_SCHEMA {
             let detail = "The request asks for too much of the schema. Ask for less at once.";
             return Err(Problem::new(Code::QueryTooComplex, detail));
         }

@@ -34,7 +34,7 @@ pub struct Rows<R> {
     limit: Option<u64>,
     offset: u64,
     pub(super) reversed: bool,
-    whole: Option<ParentRecord>,
+    parent: Option<ParentRecord>,
     /// The time of reading.
     now: Timestamp,
     record: PhantomData<R>,
@@ -58,8 +58,8 @@ impl<R: Record> Rows<R> {
     pub fn of(scope: &Scope) -> Self {
         let spec = R::spec();
         let mut conditions = format!("{} = $1", spec.tenant);
-        if !spec.living.is_empty() {
-            let _ = write!(conditions, " AND {}", spec.living);
+        if !spec.visible.is_empty() {
+            let _ = write!(conditions, " AND {}", spec.visible);
         }
         Self {
             scope: scope.clone(),
@@ -69,7 +69,7 @@ impl<R: Record> Rows<R> {
             limit: None,
             offset: 0,
             reversed: false,
-            whole: None,
+            parent: None,
             now: scope.core.clock.now(),
             record: PhantomData,
         }
@@ -96,7 +96,7 @@ impl<R: Record> Rows<R> {
         values: impl IntoIterator<Item = Value>,
     ) -> Self {
         let count = self.numbered(count, values);
-        self.whole = Some(ParentRecord { kind, id, count, values: self.values.len() });
+        self.parent = Some(ParentRecord { kind, id, count, values: self.values.len() });
         self
     }
 
@@ -196,7 +196,7 @@ impl<R: Record> Rows<R> {
 
     /// Counts the rows, ignoring the window.
     pub(super) async fn count(&self) -> Result<i64> {
-        let values = self.whole.as_ref().map_or(self.values.len(), |whole| whole.values);
+        let values = self.parent.as_ref().map_or(self.values.len(), |parent| parent.values);
         let mut values = self.values[..values].to_vec();
         let sql = filled(self.count_sql().into_owned(), &mut values, || self.now, self.viewer());
         let row = self.scope.core.db.one(sql, values).await?;
@@ -205,17 +205,17 @@ impl<R: Record> Rows<R> {
 
     /// The result of counting, or `NOT_FOUND` if the counted record doesn't exist.
     pub(super) fn counted(&self, count: Option<i64>) -> Result<i64> {
-        match (&self.whole, count) {
+        match (&self.parent, count) {
             (_, Some(count)) => Ok(count),
-            (Some(whole), None) => Err(Problem::not_found(whole.kind, whole.id)),
+            (Some(parent), None) => Err(Problem::not_found(parent.kind, parent.id)),
             (None, None) => Ok(0),
         }
     }
 
     /// A statement that counts the rows.
     pub(super) fn count_sql(&self) -> Cow<'_, str> {
-        match &self.whole {
-            Some(whole) => Cow::Borrowed(&whole.count),
+        match &self.parent {
+            Some(parent) => Cow::Borrowed(&parent.count),
             None => format!("SELECT COUNT(*) FROM {} WHERE {}", R::spec().from, self.conditions).into(),
         }
     }
@@ -238,7 +238,7 @@ impl<R: Record> Rows<R> {
             conditions: self.conditions.clone(),
             values: self.values.clone(),
             order: self.order.clone(),
-            whole: self.whole.clone(),
+            parent: self.parent.clone(),
             record: PhantomData,
             ..*self
         }
@@ -246,7 +246,7 @@ impl<R: Record> Rows<R> {
 
     /// Whether the rows are parts of a record that must exist.
     pub(super) fn are_parts(&self) -> bool {
-        self.whole.is_some()
+        self.parent.is_some()
     }
 
     /// Whether the window may have skipped rows.
@@ -290,9 +290,9 @@ fn filled(
     sql
 }
 
-/// The maximum number of rows for one relation of a whole list: they are in memory before the answer's own limit
-/// applies, and a caller could fill it.
-const MOST_RELATED: usize = 50_000;
+/// The most rows of one relation of a whole list. They are read into memory before the limit on the response applies,
+/// and a caller could fill the memory.
+const MAX_RELATED: usize = 50_000;
 
 /// Wraps rows so that they can be held more than once.
 pub(super) fn shared(rows: Vec<QueryResult>) -> Vec<Arc<QueryResult>> {
@@ -433,13 +433,13 @@ fn relation_sql(relation: &Relation, db: &Db) -> String {
         spec.tenant,
         load.by,
     );
-    for condition in [spec.living, load.filter].into_iter().filter(|condition| !condition.is_empty()) {
+    for condition in [spec.visible, load.filter].into_iter().filter(|condition| !condition.is_empty()) {
         let _ = write!(sql, " AND {condition}");
     }
     if !load.order.is_empty() {
         let _ = write!(sql, " ORDER BY {}", load.order);
     }
-    let _ = write!(sql, " LIMIT {}", MOST_RELATED + 1);
+    let _ = write!(sql, " LIMIT {}", MAX_RELATED + 1);
     sql
 }
 
@@ -472,9 +472,9 @@ impl ByKey {
         let mut values = vec![self.org.0.into(), self.core.db.keys(keys)];
         let sql = filled(self.sql.clone(), &mut values, || self.core.clock.now(), self.viewer);
         let rows = self.core.db.all(sql, values).await?;
-        if rows.len() > MOST_RELATED {
+        if rows.len() > MAX_RELATED {
             let detail = format!(
-                "A relation of this list has more than {MOST_RELATED} records. Ask for fewer at once."
+                "A relation of this list has more than {MAX_RELATED} records. Ask for fewer at once."
             );
             return Err(Problem::new(Code::QueryTooComplex, detail));
         }

@@ -14,14 +14,12 @@ use async_graphql::{
 };
 use sea_orm::DbBackend;
 
+use super::spec::{Load, Make, Source, Spec};
 use crate::{
-    base::permission::Permission,
+    base::{column::Kind, permission::Permission, spelling::snake_case},
     core::access::Scope,
     read::{Fragments, Merged, below, merged},
 };
-
-use super::spec::{Load, Make, Source, Spec};
-use crate::base::{column::Kind, spelling::snake_case};
 
 /// The placeholder in an SQL expression for the time of reading, in milliseconds.
 pub const NOW: &str = ":now";
@@ -148,7 +146,7 @@ impl<'a> Planner<'a> {
         let sets: Vec<_> = below(fields).collect();
         match source {
             Source::Value { sql, kind, .. } => {
-                Slot::Value { at: needs.column(sql.on(self.backend)), kind: *kind }
+                Slot::Value { at: needs.column(sql.for_backend(self.backend)), kind: *kind }
             }
             Source::Caller { json, .. } => {
                 needs.callers.push(*json);

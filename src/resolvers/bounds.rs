@@ -54,7 +54,7 @@ pub const fn range(min: i64, max: i64) -> Bounds {
 
 /// A number of at least `min`.
 #[must_use]
-pub const fn from(min: i64) -> Bounds {
+pub const fn at_least(min: i64) -> Bounds {
     Bounds { max: None, ..range(min, 0) }
 }
 
@@ -77,20 +77,20 @@ pub const fn length(min: i64, max: i64) -> Bounds {
 
 /// A text of 1 to `max` characters that isn't blank, for free text.
 #[must_use]
-pub const fn said(max: i64) -> Bounds {
+pub const fn free_text(max: i64) -> Bounds {
     Bounds { not_blank: true, ..length(1, max) }
 }
 
 /// A single line of 1 to `max` characters that isn't blank, for names, labels, and reasons.
 #[must_use]
 pub const fn name(max: i64) -> Bounds {
-    Bounds { line: true, ..said(max) }
+    Bounds { line: true, ..free_text(max) }
 }
 
 /// A name that is also a folder name.
 #[must_use]
 pub const fn folder(max: i64) -> Bounds {
-    Bounds { folder: true, ..said(max) }
+    Bounds { folder: true, ..free_text(max) }
 }
 
 /// A decimal integer as text, for numbers that may exceed 2^53.

@@ -22,7 +22,7 @@ use crate::{
     read::ContextExt,
 };
 
-/// The door into an organization, for root fields.
+/// Access to an organization, for root fields.
 pub trait Enter {
     /// Checks authentication, membership, permission, confirmed e-mail, and arguments, in this order so that nothing
     /// leaks. The field's directives declare its requirements (see [`Permit`]).
@@ -98,7 +98,7 @@ async fn scope_of(request: &Arc<Request>, operation: &str, org: OrgId) -> Result
     let membership = membership(&request.core, &request.caller, org)
         .await
         .inspect_err(|problem| audit::refused(request, operation, Some((org, None)), problem))?;
-    request.notes.concerns(org);
+    request.notes.set_org(org);
     Ok(Scope::new(request, org, membership, request.core.access.permits.name(operation)))
 }
 
@@ -161,5 +161,5 @@ fn validate(ctx: &async_graphql::Context<'_>) -> Result<()> {
             }
         }
     }
-    Problem::refuse(validator.violations)
+    Problem::fail_if_any(validator.violations)
 }

@@ -17,7 +17,7 @@ use futures::FutureExt;
 pub use self::{
     catalogue::{Catalogue, RootField, values_of_scalar},
     context::{Enter, authorize, authorize_again},
-    live::{RECHECK, alongside, follow, watch},
+    live::{RECHECK, subscribe, subscribe_to_kind, while_permitted},
 };
 use crate::base::problem::Result;
 

@@ -1,9 +1,9 @@
 //! The callers of a root field, declared on the field and shown in the SDL.
 //!
-//! `@permit(permission: "agent.edit")` opens a field of an organization to callers with that permission there.
-//! `@confirmedEmail` also requires a confirmed e-mail address. `@open(to: SIGNED_IN)` marks the few fields
-//! outside organizations. A root field with neither never answers: building the schema's catalogue fails, and
-//! with it the start of the service.
+//! `@permit(permission: "agent.edit")` opens a field of an organization to callers with that permission there,
+//! `@member` to all its members. `@confirmedEmail` also requires a confirmed e-mail address. `@open(to: SIGNED_IN)`
+//! marks the few fields outside organizations. With a root field that has none of `@permit`, `@member` and `@open`,
+//! building the schema's catalogue fails, and the service does not start.
 
 use std::borrow::Cow;
 

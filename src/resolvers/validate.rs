@@ -12,7 +12,7 @@ use async_graphql::{
 use super::bounds::{Bounds, is_folder};
 use crate::base::{ids::AN_ID, spelling::snake_case};
 use crate::base::{
-    numerals::counted,
+    numerals::with_noun,
     permission::closest,
     plain::is_line,
     problem::{At, Violation},
@@ -20,7 +20,7 @@ use crate::base::{
 
 /// After this many wrong values, or unknown keys of an object, validation stops. A caller can send a hundred thousand;
 /// each is compared with all known names, and the answer suggests alternatives for each.
-pub const MOST_WRONG: usize = 100;
+pub const MAX_WRONG: usize = 100;
 
 /// The spelling of the keys of input objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl<'a> Validator<'a> {
     }
 
     fn typed(&mut self, ty: &str, bounds: Bounds, value: Value, pointer: &str) -> Value {
-        if self.violations.len() >= MOST_WRONG {
+        if self.violations.len() >= MAX_WRONG {
             return value;
         }
         match MetaTypeName::create(ty) {
@@ -121,7 +121,7 @@ impl<'a> Validator<'a> {
             let detail = format!(
                 "`{}` can have at most {}, not {}.",
                 last(pointer),
-                counted(max, "item"),
+                with_noun(max, "item"),
                 items.len()
             );
             self.wrong(pointer, "TOO_LONG", detail);
@@ -183,7 +183,7 @@ impl<'a> Validator<'a> {
         } else {
             declared.keys().map(|name| self.spell(name)).collect()
         };
-        for key in given.keys().take(MOST_WRONG) {
+        for key in given.keys().take(MAX_WRONG) {
             let detail = format!("Unknown key `{key}`{}.", meant(key, known.iter().map(String::as_str)));
             self.wrong(&format!("{pointer}/{}", escape(key)), "UNKNOWN_KEY", detail);
         }
@@ -282,14 +282,14 @@ impl<'a> Validator<'a> {
         }
         let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         if let Some(min) = bounds.min_length.filter(|min| count < *min) {
-            let detail = format!("`{}` must have at least {}.", last(pointer), counted(min, "character"));
+            let detail = format!("`{}` must have at least {}.", last(pointer), with_noun(min, "character"));
             self.wrong(pointer, "TOO_SHORT", detail);
         } else if bounds.not_blank && text.trim().is_empty() {
             self.wrong(pointer, "TOO_SHORT", format!("`{}` must not be blank.", last(pointer)));
         }
         if let Some(max) = bounds.max_length.filter(|max| count > *max) {
             let detail =
-                format!("`{}` can have at most {}, not {count}.", last(pointer), counted(max, "character"));
+                format!("`{}` can have at most {}, not {count}.", last(pointer), with_noun(max, "character"));
             self.wrong(pointer, "TOO_LONG", detail);
         }
     }

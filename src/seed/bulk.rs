@@ -14,12 +14,12 @@ use crate::{
     base::problem::Problem,
     core::store::{
         Db, Driver, Transaction,
-        sql::{Door as _, InstallationSql, Write as Writes, installation_sql},
+        sql::{InstallationSql, RunSql as _, RunWritingSql, installation_sql},
     },
 };
 
 /// How many values one statement binds. SQLite's limit is 32,766.
-const MOST_VALUES: usize = 30_000;
+const MAX_VALUES: usize = 30_000;
 
 /// One value of a row.
 #[derive(Clone, Debug)]
@@ -137,7 +137,7 @@ impl Bulk {
         sql: InstallationSql,
         values: impl Into<Vec<Value>> + Send,
     ) -> anyhow::Result<()> {
-        Writes::execute(&self.0, sql, values).await.map(drop).map_err(|problem| in_words(&problem))
+        RunWritingSql::execute(&self.0, sql, values).await.map(drop).map_err(|problem| in_words(&problem))
     }
 
     /// The only column of a query.
@@ -187,7 +187,7 @@ async fn insert(connection: &mut SqliteConnection, sheet: &Sheet, cells: &[Cell]
     let width = sheet.columns.len();
     let row = format!("({})", vec!["?"; width].join(","));
     // Full statements have the same text, so they are prepared once.
-    for part in cells.chunks(MOST_VALUES / width * width) {
+    for part in cells.chunks(MAX_VALUES / width * width) {
         let rows = vec![row.as_str(); part.len() / width].join(",");
         let sql = format!("INSERT INTO {} ({}) VALUES {rows}", sheet.table, sheet.columns.join(","));
         let query = part.iter().fold(sqlx::query(AssertSqlSafe(sql)), bind_sqlite);

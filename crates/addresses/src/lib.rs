@@ -21,7 +21,7 @@ pub enum AddressError {
     Unresolved(#[source] io::Error),
     /// The name has an address that is not public.
     #[error("it has an address that is not public")]
-    Inward,
+    NotPublic,
 }
 
 /// Resolves names.
@@ -73,7 +73,11 @@ impl Addresses {
         if found.is_empty() {
             return Err(AddressError::Unresolved(io::ErrorKind::NotFound.into()));
         }
-        if found.iter().all(|address| self.allow(*address)) { Ok(found) } else { Err(AddressError::Inward) }
+        if found.iter().all(|address| self.allow(*address)) {
+            Ok(found)
+        } else {
+            Err(AddressError::NotPublic)
+        }
     }
 
     /// Whether a connection to this address is allowed.
@@ -126,7 +130,7 @@ mod tests {
             let found = found.iter().map(|text| text.parse().unwrap()).collect();
             Addresses::with(Vec::new(), Arc::new(Fixed(found))).of("a.test").await
         };
-        assert!(matches!(of(&["1.1.1.1", "10.0.0.1"]).await, Err(AddressError::Inward)));
+        assert!(matches!(of(&["1.1.1.1", "10.0.0.1"]).await, Err(AddressError::NotPublic)));
         assert!(matches!(of(&[]).await, Err(AddressError::Unresolved(_))));
         assert_eq!(of(&["1.1.1.1"]).await.unwrap(), ["1.1.1.1".parse::<IpAddr>().unwrap()]);
     }
@@ -135,7 +139,7 @@ mod tests {
     async fn literal_addresses_are_checked() {
         let addresses = Addresses::new(Vec::new());
         for inward in ["127.0.0.1", "::1", "[::1]", "[::ffff:127.0.0.1]"] {
-            assert!(matches!(addresses.of(inward).await, Err(AddressError::Inward)), "{inward}");
+            assert!(matches!(addresses.of(inward).await, Err(AddressError::NotPublic)), "{inward}");
         }
     }
 }

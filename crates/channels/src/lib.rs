@@ -44,7 +44,7 @@ use jiff::Timestamp;
 
 pub use self::{
     contract::{
-        Actions, Attachment, Bounce, Button, ButtonPress, Cause, Config, Content, Cursor, Dialect,
+        Abilities, Attachment, Bounce, Button, ButtonPress, Cause, Config, Content, Cursor, Dialect,
         EmailConfig, Event, Failure, Files, Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer,
         MemoryBudget, MemoryGrant, NamedId, OneLine, Origin, Part, Participants, Proof, RawRequest, Reading,
         Receipt, Received, Refusal, RemoteFile, Rendered, Reply, Scope, Sink, Skipped, SlackConfig,

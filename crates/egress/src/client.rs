@@ -41,7 +41,7 @@ pub fn client(reach: Arc<Reach>) -> Client {
 /// The error of a request.
 pub enum ExchangeError {
     /// The address is not public.
-    Inward(String),
+    NotPublic(String),
     /// Unreachable, or the connection broke.
     Broken(String),
     /// Timed out.
@@ -54,7 +54,7 @@ pub fn cause(error: &hyper_util::client::legacy::Error) -> ExchangeError {
         if let Some(cause) = cause.downcast_ref::<ReachError>() {
             let words = cause.to_string();
             return match cause {
-                ReachError::Inward { .. } => ExchangeError::Inward(words),
+                ReachError::NotPublic { .. } => ExchangeError::NotPublic(words),
                 _ => ExchangeError::Broken(words),
             };
         }

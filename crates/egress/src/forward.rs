@@ -15,7 +15,7 @@ use crate::{
     bounds,
     client::{self, ExchangeError},
     header_filter, host_access,
-    queries::{self, MOST_DECODED},
+    queries::{self, MAX_DECODED},
     rules::{NETWORK_IS_OFF, NETWORK_KIND, Rules},
     shared::Shared,
 };
@@ -135,7 +135,7 @@ pub fn leads_upwards(path: &str) -> bool {
         return true;
     }
     let mut path = plain_signs(path);
-    for _ in 0..MOST_DECODED {
+    for _ in 0..MAX_DECODED {
         if path.split('/').any(leads_up) || path.chars().any(char::is_control) {
             return true;
         }
@@ -220,7 +220,7 @@ pub async fn send(shared: &Shared, request: Request<Body>, host: &str, port: u16
 /// The response for a failure.
 pub fn failure_answer(shared: &Shared, failed: ExchangeError, host: &str, port: u16) -> Answer {
     match failed {
-        ExchangeError::Inward(reason) => {
+        ExchangeError::NotPublic(reason) => {
             let words = format!("{reason}.");
             shared.refusals.count(host, port, &words);
             refusal(StatusCode::FORBIDDEN, &words)

@@ -26,13 +26,13 @@ use crate::{
     refusals::Refusals,
     rules::{Crossings, Rules, STOPPED},
     secrets::Secrets,
-    shared::{MOST_HEARD_OUT, Shared},
+    shared::{MAX_HEARD_OUT, Shared},
     tunnel,
 };
 
 /// Connections of an agent at a time: it could open any number. Further ones wait.
-const MOST_CONNECTIONS: usize = 1024;
-const NOT_FOR_SERVERS: &str = "An MCP server has neither the agent's model nor its credentials.";
+const MAX_CONNECTIONS: usize = 1024;
+const NOT_FOR_SERVERS: &str = "MCP servers may use neither the agent's model nor its credentials.";
 
 /// The sender of a socket's requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Gate {
             programs: mcp::StartLimit::default(),
             refusal_reports: model::RefusalReports::default(),
             memory,
-            heard_out: Arc::new(Semaphore::new(MOST_HEARD_OUT)),
+            heard_out: Arc::new(Semaphore::new(MAX_HEARD_OUT)),
             services,
             closing: closing.clone(),
             tasks: TaskTracker::new(),
@@ -132,7 +132,7 @@ async fn run_periodic_tasks(shared: Arc<Shared>) {
 }
 
 async fn listen(listener: UnixListener, shared: Arc<Shared>, side: Side) {
-    let slots = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     while let Ok(held) = Arc::clone(&slots).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => {

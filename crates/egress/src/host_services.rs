@@ -58,7 +58,7 @@ pub trait HostServices: Send + Sync + 'static {
     fn ready(&self) -> BoxFuture<'_, ()>;
 
     /// Reports to the control plane, without waiting.
-    fn report(&self, happening: HostEvent);
+    fn report(&self, event: HostEvent);
 
     /// The control plane's time, in milliseconds since 1970.
     fn now(&self) -> i64;

@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use crate::fields;
 
 /// Levels of encoding. Some servers decode more than once, and an agent can encode any number of times.
-pub const MOST_DECODED: usize = 8;
+pub const MAX_DECODED: usize = 8;
 
 /// Merges the address's query with the agent's additions in path or query. A repeated identical pair is sent once.
 /// `None` if the agent overrides a parameter of the address.
@@ -62,7 +62,7 @@ fn value(pair: &str) -> Vec<u8> {
 pub fn ends_early(path: &str) -> bool {
     const ENDS: [char; 5] = ['?', '#', '\u{fe56}', '\u{ff1f}', '\u{ff03}'];
     let mut text = path.to_owned();
-    for _ in 0..MOST_DECODED {
+    for _ in 0..MAX_DECODED {
         if text.contains(ENDS) {
             return true;
         }
@@ -79,7 +79,7 @@ pub fn ends_early(path: &str) -> bool {
 /// malformed.
 fn names(text: &str) -> Option<BTreeSet<String>> {
     let (mut found, mut text) = (BTreeSet::new(), text.to_owned());
-    for _ in 0..MOST_DECODED {
+    for _ in 0..MAX_DECODED {
         let asked = text.split_once('?').map_or("", |(_, asked)| asked);
         // Some servers separate at semicolons, also in the path, some stop at the next question mark or fragment, and
         // some drop NULs.

@@ -30,7 +30,7 @@ pub enum ReachError {
     #[error(
         "{host} has an address that is not public. Only the owner of the agent's host can allow its network, with --allow-net"
     )]
-    Inward { host: String },
+    NotPublic { host: String },
     /// No connection.
     #[error("{host}, port {port}, can't be reached: {source}")]
     Unreachable {
@@ -124,7 +124,7 @@ impl Reach {
     async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, ReachError> {
         self.addresses.of(host).await.map_err(|error| match error {
             AddressError::Unresolved(source) => ReachError::Unresolved { host: host.to_owned(), source },
-            AddressError::Inward => ReachError::Inward { host: host.to_owned() },
+            AddressError::NotPublic => ReachError::NotPublic { host: host.to_owned() },
         })
     }
 }

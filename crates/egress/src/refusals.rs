@@ -56,8 +56,8 @@ impl Refusals {
             count > 0
         });
         drop(counted);
-        for happening in due {
-            self.services.report(happening);
+        for event in due {
+            self.services.report(event);
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::{
 
 /// Answers read in parallel without the agent. Calls paid by a budget take their permit at the start: an agent that
 /// hangs up on all its calls gets no further one.
-pub const MOST_HEARD_OUT: usize = 64;
+pub const MAX_HEARD_OUT: usize = 64;
 
 pub(crate) struct Shared {
     pub rules: watch::Receiver<Option<Arc<Rules>>>,

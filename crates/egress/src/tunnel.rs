@@ -47,7 +47,7 @@ pub async fn open(
         Err(error) => {
             let reason = format!("{error}.");
             let status = match error {
-                crate::ReachError::Inward { .. } => StatusCode::FORBIDDEN,
+                crate::ReachError::NotPublic { .. } => StatusCode::FORBIDDEN,
                 _ => StatusCode::BAD_GATEWAY,
             };
             if status == StatusCode::FORBIDDEN {

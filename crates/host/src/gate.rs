@@ -159,8 +159,8 @@ impl HostServices for Outlet {
         Box::pin(async { _ = self.shared.journal.wait_for_room().await })
     }
 
-    fn report(&self, happening: HostEvent) {
-        let _ = self.reports.send((self.generation, happening));
+    fn report(&self, event: HostEvent) {
+        let _ = self.reports.send((self.generation, event));
     }
 
     fn now(&self) -> i64 {

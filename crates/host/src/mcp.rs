@@ -60,7 +60,7 @@ const CROWDED: &str = "This conversation has too many clients of Muster's MCP se
 /// Open requests of a client, which may send any number: further ones wait.
 const OPEN: usize = 16;
 /// Options of a question.
-const MOST_OPTIONS: usize = 20;
+const MAX_OPTIONS: usize = 20;
 
 /// A call for the agent's task.
 #[derive(Debug)]
@@ -356,8 +356,8 @@ impl Server {
         if asked.question.trim().is_empty() {
             return Err("`question` is empty.".to_owned());
         }
-        if asked.options.len() > MOST_OPTIONS {
-            return Err(format!("A question may have at most {MOST_OPTIONS} options."));
+        if asked.options.len() > MAX_OPTIONS {
+            return Err(format!("A question may have at most {MAX_OPTIONS} options."));
         }
         let option =
             |label: &String| Choice { id: short(label, 200), label: short(label, 500), description: None };
@@ -449,7 +449,7 @@ fn tools() -> Vec<Tool> {
             json!({
                 "question": text("The question."),
                 "options": {
-                    "type": "array", "items": { "type": "string" }, "maxItems": MOST_OPTIONS,
+                    "type": "array", "items": { "type": "string" }, "maxItems": MAX_OPTIONS,
                     "description": "Answers to choose from.",
                 },
                 "multiple": { "type": "boolean", "description": "Whether several may be chosen." },

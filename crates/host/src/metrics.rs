@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Connections at a time. Any process of the machine could open thousands, and use up the host's files.
-const MOST_CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 
 families! {
     INFO = "muster_host_info", "gauge", ["version"], "1; the running version.";
@@ -114,7 +114,7 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let mut open = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = listener.accept(), if open.len() < MOST_CONNECTIONS => match accepted {
+            accepted = listener.accept(), if open.len() < MAX_CONNECTIONS => match accepted {
                 Ok((stream, _)) => {
                     let answering = answer(stream, Arc::clone(&shared));
                     open.spawn(async move { timeout(ANSWER_WAIT, answering).await.is_ok() });

@@ -40,12 +40,12 @@ pub enum Command {
     },
     /// Bring its skills, MCP servers and credentials up to date.
     Sync,
-    /// Back up its volume.
+    /// Back up its home.
     Backup {
         /// The backup.
         backup_id: i64,
     },
-    /// Restore its volume from a backup. The agent does not run meanwhile.
+    /// Restore its home from a backup. The agent does not run meanwhile.
     Restore {
         /// The backup.
         backup_id: i64,

@@ -134,7 +134,7 @@ pub enum HostEvent {
     },
     /// The state of one of its MCP servers. The latest report counts.
     McpServer(McpReport),
-    /// A backup of the volume is complete, or has failed.
+    /// A backup of the home is complete, or has failed.
     BackedUp {
         /// The backup.
         backup_id: i64,
@@ -145,7 +145,7 @@ pub enum HostEvent {
         /// Why it failed.
         error: Option<String>,
     },
-    /// The volume was restored from the backup, or could not be.
+    /// The home was restored from the backup, or could not be.
     Restored {
         /// The backup.
         backup_id: i64,

@@ -77,11 +77,11 @@ pub enum ToHost {
         /// The last of them.
         through: i64,
     },
-    /// The answer to ASK.
+    /// The response to ASK.
     Told {
         /// The request.
         id: i64,
-        /// The answer.
+        /// The response.
         given: PlanResponse,
     },
 }

@@ -27,13 +27,13 @@ pub struct Join {
 }
 
 /// How many agents a folder may name.
-pub const MOST_AGENTS: usize = 10_000;
+pub const MAX_AGENTS: usize = 10_000;
 
 /// The state of a host that starts over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FolderState {
-    /// The agents with files in the folder, at most [`MOST_AGENTS`].
+    /// The agents with files in the folder, at most [`MAX_AGENTS`].
     pub agents: Vec<i64>,
     /// The last command in its journal.
     pub commands: i64,

@@ -141,9 +141,9 @@ pub struct LaunchPlan {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Network {
-    /// Whether its container has its own network interface, which bypasses the proxy.
+    /// Whether its container has its own network interface, which bypasses the gate.
     pub privileged: bool,
-    /// The destinations allowed through the proxy.
+    /// The destinations allowed through the gate.
     pub allowed: Vec<Destination>,
 }
 
@@ -233,9 +233,9 @@ impl McpServer {
         matches!(&self.transport, McpTransport::Stdio { environment, .. } if environment.is_empty())
     }
 
-    /// Whether sessions survive a change to this server. New headers apply from the next request.
+    /// Whether its sessions survive its replacement by `now`. New headers apply from the next request.
     #[must_use]
-    pub fn goes_on_as(&self, now: &Self) -> bool {
+    pub fn sessions_survive(&self, now: &Self) -> bool {
         use McpTransport::{Http, Sse};
         let is_same = match (&self.transport, &now.transport) {
             (Http { url, .. }, Http { url: now, .. }) | (Sse { url, .. }, Sse { url: now, .. }) => url == now,

@@ -126,16 +126,16 @@ pub(crate) struct Spool {
     /// Bytes of all segments.
     total: u64,
     /// Number of the next written line.
-    next: u64,
+    next_written: u64,
     /// The last trimmed line.
-    trimmed: u64,
+    last_trimmed: u64,
     /// Unwritten lines in the file format, and the written part of them.
     waiting: Vec<u8>,
     written: usize,
     /// Number of the next queued line.
-    pushed: u64,
+    next_queued: u64,
     /// Whether the folder has unsynced names.
-    renamed: bool,
+    has_unsynced_names: bool,
 }
 
 struct Segment {
@@ -186,23 +186,23 @@ impl Spool {
             bound,
             segments,
             total: 0,
-            next: 1,
-            trimmed: 0,
+            next_written: 1,
+            last_trimmed: 0,
             waiting: Vec::new(),
             written: 0,
-            pushed: 1,
-            renamed: false,
+            next_queued: 1,
+            has_unsynced_names: false,
         })
     }
 
     /// The first untrimmed line.
     pub(crate) fn first(&self) -> u64 {
-        self.trimmed + 1
+        self.last_trimmed + 1
     }
 
     /// Number of the next line.
     pub(crate) fn next(&self) -> u64 {
-        self.next
+        self.next_written
     }
 
     /// Whether the limit is reached.
@@ -217,11 +217,11 @@ impl Spool {
 
     /// Numbers and queues a line. It counts once [`Spool::flush`] has written it.
     pub(crate) fn push(&mut self, line: &[u8]) {
-        let header = FromShim::Out { seq: self.pushed, len: line.len() };
+        let header = FromShim::Out { seq: self.next_queued, len: line.len() };
         // Writing to memory doesn't fail.
         let _ = wire::write(&mut self.waiting, header, line);
         self.waiting.push(b'\n');
-        self.pushed += 1;
+        self.next_queued += 1;
     }
 
     /// Writes queued lines. After an error they stay queued, and the next call continues.
@@ -244,10 +244,10 @@ impl Spool {
             }
         }
         segment.len += self.written as u64;
-        segment.next = self.pushed;
+        segment.next = self.next_queued;
         segment.synced = false;
         self.total += self.written as u64;
-        self.next = self.pushed;
+        self.next_written = self.next_queued;
         self.written = 0;
         self.waiting.clear();
         // A single long line must not pin memory forever.
@@ -259,22 +259,22 @@ impl Spool {
     pub(crate) fn give_up(&mut self) {
         self.waiting = Vec::new();
         self.written = 0;
-        self.pushed = self.next;
+        self.next_queued = self.next_written;
     }
 
     fn begin(&mut self) -> io::Result<()> {
-        let path = path_of(&self.folder, self.next);
+        let path = path_of(&self.folder, self.next_written);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
-        let head = format!("SPOOL {VERSION} {} {}\n", self.generation, self.next);
+        let head = format!("SPOOL {VERSION} {} {}\n", self.generation, self.next_written);
         if let Err(error) = file.write_all_at(head.as_bytes(), 0) {
             drop(fs::remove_file(&path));
             return Err(error);
         }
         let start = head.len() as u64;
-        let (first, file) = (self.next, Arc::new(file));
+        let (first, file) = (self.next_written, Arc::new(file));
         self.segments.push_back(Segment { file, first, next: first, start, len: start, synced: false });
         self.total += start;
-        self.renamed = true;
+        self.has_unsynced_names = true;
         Ok(())
     }
 
@@ -287,9 +287,9 @@ impl Spool {
     }
 
     fn forget(&mut self, through: u64) {
-        self.trimmed = self.trimmed.max(through);
+        self.last_trimmed = self.last_trimmed.max(through);
         while let Some(segment) = self.segments.front() {
-            if segment.next > self.trimmed + 1 {
+            if segment.next > self.last_trimmed + 1 {
                 return;
             }
             if self.segments.len() == 1 {
@@ -305,12 +305,12 @@ impl Spool {
 
     /// Whether anything is unsynced.
     pub(crate) fn is_unsynced(&self) -> bool {
-        self.renamed || self.segments.iter().any(|segment| !segment.synced)
+        self.has_unsynced_names || self.segments.iter().any(|segment| !segment.synced)
     }
 
     pub(crate) fn unsynced(&mut self) -> io::Result<Vec<Arc<File>>> {
         let mut files = Vec::new();
-        if std::mem::take(&mut self.renamed) {
+        if std::mem::take(&mut self.has_unsynced_names) {
             files.push(Arc::new(File::open(&self.folder)?));
         }
         for segment in self.segments.iter_mut().filter(|segment| !segment.synced) {
@@ -375,7 +375,7 @@ impl Spool {
             cursor.seq = self.first();
             cursor.at = None;
         }
-        if cursor.seq >= self.next {
+        if cursor.seq >= self.next_written {
             return Ok(None);
         }
         let is_it = |segment: &&Segment| segment.first <= cursor.seq && cursor.seq < segment.next;

@@ -26,7 +26,7 @@ use crate::{
         Arrival, body,
         etag::is_known,
         id_in_path,
-        idempotency::{self, Answer, Claim, Keyed},
+        idempotency::{self, Answer, Claim, KeyedRequest},
         problem_response, refusal,
     },
     base::{
@@ -78,7 +78,7 @@ async fn upload(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams, file:
     let said = mime_type.clone().unwrap_or_default();
     let parts: &[&[u8]] = &[b"POST", uri.as_bytes(), said.as_bytes(), &Sha256::digest(&content)];
     let caller = scope.request.caller.clone();
-    let keyed = Keyed { caller: &caller, org: scope.org, key, parts };
+    let keyed = KeyedRequest { caller: &caller, org: scope.org, key, parts };
     let instance = arrival.uri.path().to_owned();
     let work = move |claim: Option<Arc<Claim>>| async move {
         if let Some(claim) = claim {
@@ -89,7 +89,7 @@ async fn upload(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams, file:
             Err(problem) => refusal(&problem, &instance, &scope.request.id),
         }
     };
-    let done = idempotency::once(core, keyed, async { Ok(()) }, work).await?;
+    let done = idempotency::run_once(core, keyed, async { Ok(()) }, work).await?;
     let mut response = created(done.body.clone());
     *response.status_mut() = done.status;
     done.write_headers(response.headers_mut());
@@ -162,7 +162,7 @@ fn filename(query: &str) -> Result<String> {
         }
         Some(_) => {}
     }
-    Problem::refuse(violations)?;
+    Problem::fail_if_any(violations)?;
     Ok(filename.unwrap_or_default())
 }
 

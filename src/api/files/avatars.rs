@@ -32,10 +32,10 @@ async fn show(State(core): State<Arc<Core>>, arrival: Arrival, path: Path<(Strin
 
 /// The URL is the credential: a wrong guess is charged to the client's IP address before the database is queried.
 async fn guess(core: &Core, path: &(String, String), arrival: &Arrival) -> Result<Response> {
-    let prepaid = arrival.prepay(core)?;
+    let prepaid = arrival.charge_in_advance(core)?;
     let found = find(core, path, arrival.uri.query().unwrap_or_default()).await;
     match &found {
-        Err(problem) if problem.code == Code::NotFound => prepaid.spend(arrival),
+        Err(problem) if problem.code == Code::NotFound => prepaid.keep(arrival),
         _ => prepaid.refund(),
     }
     found

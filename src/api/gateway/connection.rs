@@ -40,7 +40,7 @@ use crate::{
     base::{bounds, problem::Problem},
     core::{
         access::Scope,
-        hosts::{Open, Woken},
+        hosts::{HostConnection, WakeUps},
         resource_limits::{Held, Holder, Resource},
         telemetry,
     },
@@ -49,16 +49,16 @@ use crate::{
 
 /// How many of a host's questions are answered at a time, and how many more may wait.
 const ANSWERS: usize = 4;
-/// How many offences of one kind a host may commit before its connection is closed.
-const OFFENCES: u32 = 3;
+/// The number of offences of one kind at which a host's connection is closed.
+const MAX_OFFENCES: u32 = 3;
 
 pub(super) struct Connection {
     pub link: Link,
     pub frames: mpsc::Sender<ToHost>,
-    pub events: mpsc::Sender<Waiting>,
+    pub events: mpsc::Sender<PendingEvent>,
     /// Number of the last stored event.
     pub acks: watch::Sender<i64>,
-    pub asks: mpsc::Sender<Ask>,
+    pub asks: mpsc::Sender<PlanQuestion>,
     /// Number of the last command in the host's journal.
     pub received: watch::Sender<i64>,
     /// Number of the last command sent.
@@ -68,7 +68,7 @@ pub(super) struct Connection {
 }
 
 /// An event that waits to be stored.
-pub(super) struct Waiting {
+pub(super) struct PendingEvent {
     pub event: Event,
     /// The reservation of the event's bytes in the host's window and, unless the event is small, in the resource
     /// limits.
@@ -76,16 +76,16 @@ pub(super) struct Waiting {
 }
 
 /// A question of the host.
-pub(super) struct Ask {
+pub(super) struct PlanQuestion {
     pub id: i64,
     pub agent: i64,
     pub generation: i64,
-    pub wanted: PlanRequest,
+    pub request: PlanRequest,
 }
 
 /// Serves a connection until it ends.
 pub(super) async fn serve(scope: Scope, who: Identity, socket: WebSocket) {
-    let _working = scope.core.tasks.working();
+    let _working = scope.core.tasks.hold_shutdown();
     let (mut sink, mut stream) = socket.split();
     let ended = Box::pin(run_connection(&scope, &who, &mut sink, &mut stream)).await;
     if let Some(ended) = ended {
@@ -96,7 +96,7 @@ pub(super) async fn serve(scope: Scope, who: Identity, socket: WebSocket) {
         if !may_be_lost {
             store_refusal(&scope, &who, &refusal).await;
         }
-        let is_heard = timeout(bounds::FAREWELL, farewell(sink, stream, refusal.clone())).await.is_ok();
+        let is_heard = timeout(bounds::BRIEF_WAIT, farewell(sink, stream, refusal.clone())).await.is_ok();
         if may_be_lost && is_heard {
             store_refusal(&scope, &who, &refusal).await;
         }
@@ -146,7 +146,7 @@ async fn run_connection(
     let stopping = &core.tasks.stopping;
     let hello = timeout(core.config.limits.socket_init(), reading::hello(stream));
     let hello = match stopping.run_until_cancelled(hello).await {
-        None => return Some(is_stopping()),
+        None => return Some(stopping_refusal()),
         Some(Err(_)) => return Some(Refusal::malformed("No HELLO came in time.").retry(5).into()),
         Some(Ok(hello)) => match hello? {
             Ok(hello) => hello,
@@ -158,12 +158,12 @@ async fn run_connection(
         Err(ended) => return Some(ended),
     };
     // From here on the connection is woken. It finds earlier changes when it first looks.
-    let place = core.hosts.open(link.server, link.epoch);
+    let registration = core.hosts.open(link.server, link.epoch);
     tracing::info!(org = link.scope.org.0, server = link.server.0, epoch = link.epoch, "host.connected");
     let events = welcome.events;
     let first = Message::Text(sending::text(&ToHost::Welcome(welcome)).into());
     let ended = match sink.send(first).await {
-        Ok(()) => Box::pin(run(&link, &hello, events, &place, sink, stream)).await,
+        Ok(()) => Box::pin(run(&link, &hello, events, &registration, sink, stream)).await,
         Err(_) => None,
     };
     tracing::info!(org = link.scope.org.0, server = link.server.0, epoch = link.epoch, "host.disconnected");
@@ -173,7 +173,7 @@ async fn run_connection(
     ended
 }
 
-fn is_stopping() -> Ended {
+fn stopping_refusal() -> Ended {
     Refusal::new(RefusedCode::Stopping, "This replica is stopping.").retry(1).into()
 }
 
@@ -181,12 +181,12 @@ async fn run(
     link: &Link,
     hello: &Hello,
     stored: i64,
-    place: &Open,
+    registration: &HostConnection,
     sink: &mut SplitSink<WebSocket, Message>,
     stream: &mut SplitStream<WebSocket>,
 ) -> Option<Ended> {
     let (frames, frames_out) = mpsc::channel(4);
-    let (events, events_out) = mpsc::channel(hosts::MOST_EVENTS);
+    let (events, events_out) = mpsc::channel(hosts::MAX_EVENTS);
     let (asks, asks_out) = mpsc::channel(ANSWERS);
     let connection = Connection {
         link: link.clone(),
@@ -200,17 +200,17 @@ async fn run(
         foreign: AtomicU32::new(0),
     };
     let outlet = Outlet {
-        line: Arc::clone(link.scope.core.resource_limits.limit(Resource::Answers)),
+        limit: Arc::clone(link.scope.core.resource_limits.limit(Resource::Answers)),
         holder: holder(link),
     };
     tokio::select! {
         ended = connection.read(stream, stored) => ended,
         ended = connection.store_events(events_out) => Some(ended),
-        ended = connection.send_commands(place.woken()) => Some(ended),
-        ended = connection.watch_epoch(place.woken()) => Some(ended),
+        ended = connection.send_commands(registration.woken()) => Some(ended),
+        ended = connection.watch_epoch(registration.woken()) => Some(ended),
         ended = connection.answer_asks(asks_out) => Some(ended),
         ended = outlet.write(sink, frames_out, connection.acks.subscribe()) => ended,
-        () = link.scope.core.tasks.stopping.cancelled() => Some(is_stopping()),
+        () = link.scope.core.tasks.stopping.cancelled() => Some(stopping_refusal()),
     }
 }
 
@@ -221,18 +221,18 @@ pub(super) fn holder(link: &Link) -> Holder {
 
 impl Connection {
     /// Stores events as they arrive: all waiting ones in one transaction.
-    async fn store_events(&self, mut events: mpsc::Receiver<Waiting>) -> Ended {
-        let mut waiting = Vec::with_capacity(hosts::MOST_EVENTS);
-        while events.recv_many(&mut waiting, hosts::MOST_EVENTS).await > 0 {
+    async fn store_events(&self, mut events: mpsc::Receiver<PendingEvent>) -> Ended {
+        let mut waiting = Vec::with_capacity(hosts::MAX_EVENTS);
+        while events.recv_many(&mut waiting, hosts::MAX_EVENTS).await > 0 {
             let (batch, held): (Vec<Event>, Vec<_>) =
-                waiting.drain(..).map(|Waiting { event, held }| (event, held)).unzip();
+                waiting.drain(..).map(|PendingEvent { event, held }| (event, held)).unzip();
             let foreign = match hosts::store_events(&self.link, &batch).await {
                 Ok(foreign) => foreign,
                 Err(ended) => return ended,
             };
             drop(held);
             self.acks.send_replace(batch.last().map_or(0, |last| last.seq));
-            if let Err(refusal) = self.foreign(foreign) {
+            if let Err(refusal) = self.count_foreign(foreign) {
                 return refusal.into();
             }
         }
@@ -240,22 +240,22 @@ impl Connection {
     }
 
     /// Sends commands as they are queued, and removes those that the host has journalled.
-    async fn send_commands(&self, mut woken: Woken) -> Ended {
+    async fn send_commands(&self, mut woken: WakeUps) -> Ended {
         let mut received = self.received.subscribe();
         loop {
             // Not marked as seen, so that later receipts are handled below even if something else wakes the loop first.
             let through = *received.borrow();
-            let orders = async {
+            let commands = async {
                 let sent = self.sent.load(Ordering::Relaxed);
                 hosts::next_commands(&self.link, sent, through).await
             };
-            let orders = match orders.await {
-                Ok(orders) => orders,
+            let commands = match commands.await {
+                Ok(commands) => commands,
                 Err(ended) => return ended,
             };
-            for order in orders {
-                self.sent.store(order.seq, Ordering::Relaxed);
-                if self.frames.send(ToHost::Command(order)).await.is_err() {
+            for command in commands {
+                self.sent.store(command.seq, Ordering::Relaxed);
+                if self.frames.send(ToHost::Command(command)).await.is_err() {
                     return loop_ended("frames");
                 }
             }
@@ -272,7 +272,7 @@ impl Connection {
     }
 
     /// Waits until the connection is no longer the current one.
-    async fn watch_epoch(&self, mut woken: Woken) -> Ended {
+    async fn watch_epoch(&self, mut woken: WakeUps) -> Ended {
         loop {
             woken.next().await;
             if let Err(ended) = self.link.fence().await {
@@ -282,7 +282,7 @@ impl Connection {
     }
 
     /// Answers the host's questions, a few at a time.
-    async fn answer_asks(&self, mut asks: mpsc::Receiver<Ask>) -> Ended {
+    async fn answer_asks(&self, mut asks: mpsc::Receiver<PlanQuestion>) -> Ended {
         let asks = stream::poll_fn(|cx| asks.poll_recv(cx));
         let mut answering = asks.map(|ask| self.answer_one(ask)).buffer_unordered(ANSWERS);
         while let Some(answer) = answering.next().await {
@@ -297,12 +297,12 @@ impl Connection {
         loop_ended("asks")
     }
 
-    async fn answer_one(&self, ask: Ask) -> Result<ToHost, Ended> {
-        let Ask { id, agent, generation, wanted } = ask;
-        let given = match Box::pin(hosts::answer(&self.link, agent, generation, wanted)).await? {
+    async fn answer_one(&self, ask: PlanQuestion) -> Result<ToHost, Ended> {
+        let PlanQuestion { id, agent, generation, request } = ask;
+        let given = match Box::pin(hosts::answer(&self.link, agent, generation, request)).await? {
             Some(given) => given,
             None => {
-                self.foreign(1)?;
+                self.count_foreign(1)?;
                 PlanResponse::Refused { reason: "The agent is not on this server.".to_owned() }
             }
         };
@@ -310,7 +310,7 @@ impl Connection {
     }
 
     /// Counts frames about another host's agents.
-    pub(super) fn foreign(&self, frames: u32) -> Result<(), Refusal> {
+    pub(super) fn count_foreign(&self, frames: u32) -> Result<(), Refusal> {
         if frames == 0 || self.count(&self.foreign, frames, "foreign") {
             return Ok(());
         }
@@ -319,7 +319,7 @@ impl Connection {
     }
 
     /// Counts a frame that is invalid.
-    pub(super) fn malformed(&self, what: &str) -> Result<(), Refusal> {
+    pub(super) fn count_malformed(&self, what: &str) -> Result<(), Refusal> {
         if self.count(&self.malformed, 1, "malformed") { Ok(()) } else { Err(Refusal::malformed(what)) }
     }
 
@@ -328,11 +328,11 @@ impl Connection {
         let before = so_far.fetch_add(more, Ordering::Relaxed);
         let (org, server, count) = (self.link.scope.org.0, self.link.server.0, before + more);
         tracing::warn!(org, server, what, count, "host.offence");
-        before + more < OFFENCES
+        before + more < MAX_OFFENCES
     }
 }
 
 /// A loop ended before the others, which is a bug.
 fn loop_ended(what: &'static str) -> Ended {
-    Problem::internal(anyhow::anyhow!("{what} is no longer sent")).into()
+    Problem::internal(anyhow::anyhow!("the queue of {what} was closed")).into()
 }

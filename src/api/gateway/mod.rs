@@ -30,7 +30,7 @@ use crate::{
         Core,
         access::{Caller, Scope},
         audit,
-        limits::Class,
+        rate_limits::Class,
         resource_limits::{Holder, Resource},
     },
     domain::hosts,
@@ -93,13 +93,13 @@ async fn connect(
     let identity = match &token {
         // A known host can't be locked out by others at its address.
         Ok(token) if core.access.cache.is_proven(token) => identity.await?,
-        _ => arrival.prove(core, identity).await?,
+        _ => arrival.check_credential(core, identity).await?,
     };
     let handshake = match handshake {
         Ok(handshake) => handshake,
         Err(rejection) => return Ok(rejection.into_response()),
     };
-    let place = core
+    let permit = core
         .resource_limits
         .limit(Resource::Hosts)
         .take(Holder::Server(identity.org.0, identity.server.0), 1)?;
@@ -109,6 +109,6 @@ async fn connect(
     Ok(handshake.on_upgrade(move |socket| async move {
         connection::serve(scope, identity, socket).await;
         // Both reservations in the resource limits: the host's and the connection's.
-        drop((place, arrival));
+        drop((permit, arrival));
     }))
 }

@@ -10,7 +10,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::connection::{Ask, Connection, Waiting, holder};
+use super::connection::{Connection, PendingEvent, PlanQuestion, holder};
 use crate::{
     core::resource_limits::{Resource, SMALL},
     domain::hosts::{self, Ended, Link, Readings, Refusal, Viewing},
@@ -25,7 +25,7 @@ pub(super) async fn hello(stream: &mut SplitStream<WebSocket>) -> Option<Result<
     Some(match frame {
         Ok(FromHost::Hello(hello)) => Ok(hello),
         Ok(_) => Err(Refusal::malformed("The first frame must be HELLO.")),
-        Err(error) => Err(Refusal::malformed(format!("HELLO can't be read: {}.", place(&error)))),
+        Err(error) => Err(Refusal::malformed(format!("HELLO can't be read: {}.", position(&error)))),
     })
 }
 
@@ -54,8 +54,8 @@ fn too_large() -> Refusal {
     Refusal::malformed(format!("A frame has at most {LARGEST_FRAME} bytes."))
 }
 
-/// The place of a parse error. The parser's own text may repeat the frame's content.
-fn place(error: &serde_json::Error) -> String {
+/// The position of a parse error. The parser's own text may repeat the frame's content.
+fn position(error: &serde_json::Error) -> String {
     format!("see line {}, column {}", error.line(), error.column())
 }
 
@@ -74,7 +74,7 @@ impl Connection {
                 Err(_) | Ok(None | Some(Ok(Message::Close(_)))) => return None,
                 Ok(Some(Err(error))) => return is_too_large(&error).then(|| too_large().into()),
                 Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => continue,
-                Ok(Some(Ok(Message::Binary(_)))) => match self.malformed("Frames are JSON texts.") {
+                Ok(Some(Ok(Message::Binary(_)))) => match self.count_malformed("Frames are JSON texts.") {
                     Ok(()) => continue,
                     Err(refusal) => return Some(refusal.into()),
                 },
@@ -82,9 +82,9 @@ impl Connection {
             };
             let handled = match muster_json::from_str::<FromHost>(&text) {
                 Ok(frame) => reader.handle(frame, text.len()).await,
-                Err(error) => {
-                    self.malformed(&format!("A frame can't be read: {}.", place(&error))).map_err(Into::into)
-                }
+                Err(error) => self
+                    .count_malformed(&format!("A frame can't be read: {}.", position(&error)))
+                    .map_err(Into::into),
             };
             if let Err(ended) = handled {
                 return Some(ended);
@@ -97,7 +97,7 @@ impl Connection {
     async fn pace(&self, bytes: usize) {
         let Link { scope, server, .. } = &self.link;
         while let Some(wait) =
-            scope.core.limits.as_ref().and_then(|limits| limits.pace(scope.org, *server, bytes))
+            scope.core.rate_limits.as_ref().and_then(|limits| limits.pace(scope.org, *server, bytes))
         {
             sleep(wait).await;
         }
@@ -124,7 +124,7 @@ impl Reader<'_> {
             }
             FromHost::Received { through } => {
                 if through > connection.sent.load(Ordering::Relaxed) {
-                    connection.malformed("A command was acknowledged that was not sent.")?;
+                    connection.count_malformed("A command was acknowledged that was not sent.")?;
                 } else {
                     connection.received.send_if_modified(|last| {
                         let is_more = through > *last;
@@ -136,15 +136,18 @@ impl Reader<'_> {
             FromHost::Ask { id, agent_id, generation, wanted } => {
                 connection.pace(bytes).await;
                 // Waits while too many questions are being answered.
-                let _ = connection.asks.send(Ask { id, agent: agent_id, generation, wanted }).await;
+                let _ = connection
+                    .asks
+                    .send(PlanQuestion { id, agent: agent_id, generation, request: wanted })
+                    .await;
             }
             FromHost::Delta(delta) => {
                 if !self.viewing.show(&connection.link, delta).await? {
-                    connection.foreign(1)?;
+                    connection.count_foreign(1)?;
                 }
             }
             FromHost::Load(load) => self.readings.record(&connection.link, load).await?,
-            FromHost::Hello(_) => connection.malformed("HELLO is sent once.")?,
+            FromHost::Hello(_) => connection.count_malformed("HELLO is sent once.")?,
         }
         Ok(())
     }
@@ -160,12 +163,12 @@ impl Reader<'_> {
             return Err(hosts::gap(self.last + 1).into());
         }
         let resource_limits = &connection.link.scope.core.resource_limits;
-        let line = resource_limits.limit(Resource::Bodies);
-        let entered = (bytes > SMALL).then(|| line.take(holder(&connection.link), bytes)).transpose()?;
+        let limit = resource_limits.limit(Resource::Bodies);
+        let permit = (bytes > SMALL).then(|| limit.take(holder(&connection.link), bytes)).transpose()?;
         let part = Arc::clone(&self.window).acquire_many_owned(bytes as u32).await;
         let part = part.map_err(crate::base::problem::Problem::internal)?;
         self.last = event.seq;
-        let _ = connection.events.send(Waiting { event, held: (part, entered) }).await;
+        let _ = connection.events.send(PendingEvent { event, held: (part, permit) }).await;
         Ok(())
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 
 /// The sending half of a connection.
 pub(super) struct Outlet {
-    pub line: Arc<ResourceLimit>,
+    pub limit: Arc<ResourceLimit>,
     pub holder: Holder,
 }
 
@@ -44,7 +44,7 @@ impl Outlet {
                 _ = ping.tick() => Message::Ping(Bytes::new()),
             };
             let bytes = if let Message::Text(text) = &message { text.len() } else { 0 };
-            let waiting = match self.line.take_piece(self.holder, bytes) {
+            let waiting = match self.limit.take_piece(self.holder, bytes) {
                 Ok(waiting) => waiting,
                 Err(problem) => return Some(problem.into()),
             };

@@ -23,12 +23,12 @@ use crate::{base::problem::Code, core::config::RequestLimits};
 const LONGEST_TEXT: usize = 64 << 10;
 /// The maximum number of fields, fragment spreads, and inline fragments in a document: a caller's text is validated
 /// before the executor's own limit applies.
-const MOST_SELECTIONS: usize = 2_000;
+const MAX_SELECTIONS: usize = 2_000;
 /// The most of them with every fragment expanded where it is spread: fragments that spread each other multiply.
-const MOST_WRITTEN_OUT: usize = 10_000;
+const MAX_WRITTEN_OUT: usize = 10_000;
 /// The maximum number of root fields of an operation, including those in fragments: a caller could ask for everything
 /// in one request.
-const MOST_ROOTS: usize = 30;
+const MAX_ROOTS: usize = 30;
 /// The deepest nesting of braces, brackets, and parentheses: the parser is recursive, and a deep text would overflow
 /// its stack.
 const DEEPEST_NESTING: usize = 64;
@@ -74,8 +74,8 @@ pub fn check_document(document: &ExecutableDocument, limits: &RequestLimits) -> 
     for fragment in document.fragments.values() {
         count.add(&fragment.node.selection_set.node);
     }
-    if count.selections > MOST_SELECTIONS {
-        return Err(too_complex(format!("A document can have at most {MOST_SELECTIONS} selections.")));
+    if count.selections > MAX_SELECTIONS {
+        return Err(too_complex(format!("A document can have at most {MAX_SELECTIONS} selections.")));
     }
     if count.aliases > limits.graphql_aliases {
         return Err(too_complex(format!(
@@ -87,14 +87,13 @@ pub fn check_document(document: &ExecutableDocument, limits: &RequestLimits) -> 
     let mut written_out = 0_usize;
     for (_, operation) in document.operations.iter() {
         let depth = depths.measure(&operation.node.selection_set.node);
-        if depth.roots > MOST_ROOTS {
-            return Err(too_complex(format!("An operation can have at most {MOST_ROOTS} root fields.")));
+        if depth.roots > MAX_ROOTS {
+            return Err(too_complex(format!("An operation can have at most {MAX_ROOTS} root fields.")));
         }
         written_out = written_out.saturating_add(depth.written_out);
-        if written_out > MOST_WRITTEN_OUT {
-            let detail = format!(
-                "With fragments expanded, a document can have at most {MOST_WRITTEN_OUT} selections."
-            );
+        if written_out > MAX_WRITTEN_OUT {
+            let detail =
+                format!("With fragments expanded, a document can have at most {MAX_WRITTEN_OUT} selections.");
             return Err(too_complex(detail));
         }
         if depth.fields > limits.graphql_depth {

@@ -223,7 +223,7 @@ pub fn coerce(
             violation.at = At::Parameter(pointer.trim_start_matches('/').to_owned());
         }
     }
-    Problem::refuse(validator.violations).map(|()| variables).map_err(|problem| {
+    Problem::fail_if_any(validator.violations).map(|()| variables).map_err(|problem| {
         let at = operation.variable_definitions.first().map(|first| first.pos).unwrap_or_default();
         async_graphql::Error::from(problem).into_server_error(at)
     })

@@ -9,7 +9,7 @@ use async_graphql::{
 };
 use async_graphql_value::Value;
 
-use crate::resolvers::validate::{MOST_WRONG, not_one_of};
+use crate::resolvers::validate::{MAX_WRONG, not_one_of};
 
 /// Refuses enum literals that aren't written the way their type requires, or aren't values of it. Ignores other errors
 /// in the document.
@@ -72,7 +72,7 @@ impl Literals<'_> {
     }
 
     fn value(&mut self, ty: &str, value: &Value, name: &str, at: Pos) {
-        if self.wrong.len() >= MOST_WRONG {
+        if self.wrong.len() >= MAX_WRONG {
             return;
         }
         match (MetaTypeName::create(ty), value) {

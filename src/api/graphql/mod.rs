@@ -69,7 +69,7 @@ impl HoldsCore for Arc<Graphql> {
 
 /// The schema with the data its resolvers need. `config` limits what one request may ask for.
 fn build(config: &Config, catalogue: &Arc<Catalogue>, providers: &Arc<Providers>) -> MusterSchema {
-    let builder = schema::blueprint()
+    let builder = schema::schema_builder()
         .data(Arc::clone(catalogue))
         .data(Arc::clone(providers))
         .extension(validation::KeepValidation)

@@ -35,7 +35,7 @@ use crate::{
     core::{
         Core,
         config::{Config, listed},
-        limits::Class,
+        rate_limits::Class,
     },
     read::SharedBudget,
 };

@@ -7,10 +7,10 @@ use serde_json::value::{RawValue, Value};
 
 /// The maximum number of values in a request. The library reads them into trees of some hundred bytes for each, several
 /// times: a megabyte of `[],[],…` would take a hundred.
-const MOST_VALUES: usize = 10_000;
+const MAX_VALUES: usize = 10_000;
 /// The maximum number of messages in a batch: each may have a result of 8 MiB, and they are answered at once, so that a
 /// caller could fill the memory.
-pub const MOST_MESSAGES: usize = 10;
+pub const MAX_MESSAGES: usize = 10;
 /// The only version of the protocol with batches, which is also the default if a request names no version.
 const WITH_BATCHES: &str = "2025-03-26";
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -32,9 +32,9 @@ pub enum Invalid {
     #[error("Send one message for each request: only version {WITH_BATCHES} of the protocol has batches.")]
     Batch,
     /// It is an empty or too large batch.
-    #[error("A batch has 1 to {MOST_MESSAGES} messages.")]
+    #[error("A batch has 1 to {MAX_MESSAGES} messages.")]
     Size,
-    #[error("The request has more than {MOST_VALUES} values.")]
+    #[error("The request has more than {MAX_VALUES} values.")]
     Large,
     /// It is a request without an id to match its answer.
     #[error("The id of a request must be a string or an integer. Leave it out in a notification.")]
@@ -55,7 +55,7 @@ impl Invalid {
 
 /// Reads a body as one message or several.
 pub fn read<'a>(body: &'a [u8], headers: &HeaderMap) -> Result<Sent<'a>, Invalid> {
-    if values(body) > MOST_VALUES {
+    if values(body) > MAX_VALUES {
         let is_json = muster_json::from_slice::<IgnoredAny>(body).is_ok();
         return Err(if is_json { Invalid::Large } else { Invalid::Json });
     }
@@ -66,7 +66,7 @@ pub fn read<'a>(body: &'a [u8], headers: &HeaderMap) -> Result<Sent<'a>, Invalid
     if headers.get(VERSION).is_some_and(|version| version != WITH_BATCHES) {
         return Err(Invalid::Batch);
     }
-    if messages.is_empty() || messages.len() > MOST_MESSAGES {
+    if messages.is_empty() || messages.len() > MAX_MESSAGES {
         return Err(Invalid::Size);
     }
     messages.iter().try_for_each(|message| check(message.get().as_bytes()))?;
@@ -195,8 +195,8 @@ mod tests {
             (message("[1]"), Err(Invalid::Id)),
             (message("18446744073709551615"), Err(Invalid::Id)),
             (format!(" {}", batch(1)), Ok(1)),
-            (batch(MOST_MESSAGES), Ok(MOST_MESSAGES)),
-            (batch(MOST_MESSAGES + 1), Err(Invalid::Size)),
+            (batch(MAX_MESSAGES), Ok(MAX_MESSAGES)),
+            (batch(MAX_MESSAGES + 1), Err(Invalid::Size)),
             ("[]".to_owned(), Err(Invalid::Size)),
             (format!("[{ping},7]"), Err(Invalid::Message)),
             (format!("[{ping},[{ping}]]"), Err(Invalid::Message)),
@@ -207,8 +207,8 @@ mod tests {
             (String::new(), Err(Invalid::Json)),
             ("{".to_owned(), Err(Invalid::Json)),
             (format!("\u{feff}{ping}"), Err(Invalid::Json)),
-            (format!("[{}]", vec!["[]"; MOST_VALUES].join(",")), Err(Invalid::Large)),
-            (format!("[{}", vec!["[]"; MOST_VALUES].join(",")), Err(Invalid::Json)),
+            (format!("[{}]", vec!["[]"; MAX_VALUES].join(",")), Err(Invalid::Large)),
+            (format!("[{}", vec!["[]"; MAX_VALUES].join(",")), Err(Invalid::Json)),
         ] {
             let read = read(body.as_bytes(), &HeaderMap::new()).map(|sent| match sent {
                 Sent::One => 1,

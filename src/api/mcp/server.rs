@@ -170,7 +170,7 @@ impl ToolServer {
                 memberships.iter().map(|membership| membership.organization_id).collect()
             }
             Caller::Token(token) => vec![token.org],
-            Caller::Anonymous | Caller::Chatting(_) | Caller::System => Vec::new(),
+            Caller::Anonymous | Caller::LinkedChat(_) | Caller::System => Vec::new(),
         })
     }
 }
@@ -194,7 +194,7 @@ fn only_one(organizations: &[OrgId]) -> Result<OrgId> {
 /// Adds the organizations in which the caller may use the tool to its schema.
 fn with_organizations(tool: &Tool, orgs: &[OrgId], is_only: bool) -> Tool {
     let mut tool = tool.clone();
-    if orgs.len() > bounds::NAMED {
+    if orgs.len() > bounds::LISTED_IN_TEXT {
         return tool;
     }
     let schema = Arc::make_mut(&mut tool.input_schema);

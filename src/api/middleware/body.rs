@@ -15,7 +15,7 @@ use crate::{
     base::problem::{Code, Problem, Result},
     core::{
         Core,
-        access::{CREDENTIALS_KEPT, Caller, authn::still_good},
+        access::{CREDENTIALS_KEPT, Caller, authn::require_valid},
     },
 };
 
@@ -37,7 +37,7 @@ pub async fn read(
     let began = Instant::now();
     let bytes = read_for(core, Holder::of(caller, arrival.ip), body, most).await?;
     if began.elapsed() > CREDENTIALS_KEPT {
-        still_good(core, caller).await?;
+        require_valid(core, caller).await?;
     }
     Ok(bytes)
 }

@@ -30,7 +30,7 @@ use crate::{
         Core,
         access::{Caller, Jar, JarChange, authn::recognize_cookie},
         config::Config,
-        limits::Class,
+        rate_limits::Class,
     },
 };
 
@@ -78,7 +78,7 @@ impl<'a> Visit<'a> {
             return Err(two_credentials());
         }
         self.require_own_page()?;
-        let caller = match self.arrival.vouch(self.core, recognize_cookie(self.core, token)).await {
+        let caller = match self.arrival.identify(self.core, recognize_cookie(self.core, token)).await {
             Err(problem) if problem.code == Code::Unauthenticated => Caller::Anonymous,
             found => found?,
         };

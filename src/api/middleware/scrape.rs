@@ -64,7 +64,7 @@ pub async fn page(core: &Core, meters: &Meters) -> String {
 }
 
 async fn queue(core: &Core, page: &mut Page) {
-    match tokio::time::timeout(bounds::FAREWELL, waiting(core)).await {
+    match tokio::time::timeout(bounds::BRIEF_WAIT, waiting(core)).await {
         Ok(Ok(waiting)) => {
             page.value(UP, &[], 1.0);
             for of in &waiting {
@@ -90,7 +90,7 @@ async fn waiting(core: &Core) -> Result<Vec<Depth>> {
 
 /// What there is of each state, in all organizations together.
 async fn totals(core: &Core, page: &mut Page) {
-    let Ok(Ok(totals)) = tokio::time::timeout(bounds::FAREWELL, dashboard::totals(core)).await else {
+    let Ok(Ok(totals)) = tokio::time::timeout(bounds::BRIEF_WAIT, dashboard::totals(core)).await else {
         return;
     };
     for (family, label, counts) in [
@@ -111,7 +111,7 @@ async fn totals(core: &Core, page: &mut Page) {
 
 async fn audit_log(core: &Core, page: &mut Page) {
     page.value(AUDIT_REFUSED, &[], core.audit.refused() as f64);
-    if let Ok(Ok(lag)) = tokio::time::timeout(bounds::FAREWELL, audit::lag(core)).await {
+    if let Ok(Ok(lag)) = tokio::time::timeout(bounds::BRIEF_WAIT, audit::lag(core)).await {
         page.value(AUDIT_UNSEALED, &[], lag.unsealed as f64);
         let age = lag.unsigned_since.map_or(0, |since| (core.clock.now().0 - since.0).max(0));
         page.value(AUDIT_CHECKPOINT_AGE, &[], age as f64 / 1000.0);

@@ -123,7 +123,7 @@ impl AsyncWrite for Paced {
             let mut into = ReadBuf::new(&mut space);
             match Pin::new(&mut this.stream).poll_read(cx, &mut into) {
                 Poll::Ready(Ok(())) if !into.filled().is_empty() => {
-                    let farewell = this.farewell.get_or_insert_with(|| Box::pin(sleep(bounds::FAREWELL)));
+                    let farewell = this.farewell.get_or_insert_with(|| Box::pin(sleep(bounds::BRIEF_WAIT)));
                     // Polled so that the timer wakes this task.
                     let _ = farewell.as_mut().poll(cx);
                 }

@@ -208,7 +208,7 @@ impl Operation {
             refuse_body(given.body, &mut violations)?;
         }
         violations.extend(validator.violations);
-        Problem::refuse(violations)?;
+        Problem::fail_if_any(violations)?;
         Ok(variables)
     }
 
@@ -238,7 +238,7 @@ impl Operation {
                 Violation::at(format!("/{key}"), "UNKNOWN_KEY", detail)
             })),
         }
-        Problem::refuse(validator.violations)?;
+        Problem::fail_if_any(validator.violations)?;
         Ok(variables)
     }
 

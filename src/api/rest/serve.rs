@@ -23,7 +23,7 @@ use crate::{
         middleware::{
             Arrival, body,
             etag::is_known,
-            idempotency::{self, Answer, Claim, Keyed},
+            idempotency::{self, Answer, Claim, KeyedRequest},
             is_json, org_in_path, problem_response, refusal,
         },
     },
@@ -100,7 +100,7 @@ async fn run(
         return Ok(answer(operation, status, json, Some(&arrival.headers)));
     }
     if let Some(if_match) = IfMatch::from_headers(&arrival.headers, operation, &variables, &rest.graphql) {
-        request.demand(if_match);
+        request.set_precondition(if_match);
     }
     match idempotency::key_of(&arrival.headers)? {
         None => {
@@ -125,10 +125,10 @@ async fn under_key(
 ) -> Result<Response> {
     let (method, uri, caller) =
         (arrival.method.as_str(), arrival.uri.to_string(), scope.request.caller.clone());
-    let demanded = arrival.headers.get_all(header::IF_MATCH).iter().map(HeaderValue::as_bytes);
-    let demanded = demanded.collect::<Vec<_>>().join(&b","[..]);
-    let parts: &[&[u8]] = &[method.as_bytes(), uri.as_bytes(), &demanded, body];
-    let keyed = Keyed { caller: &caller, org: scope.org, key, parts };
+    let if_match = arrival.headers.get_all(header::IF_MATCH).iter().map(HeaderValue::as_bytes);
+    let if_match = if_match.collect::<Vec<_>>().join(&b","[..]);
+    let parts: &[&[u8]] = &[method.as_bytes(), uri.as_bytes(), &if_match, body];
+    let keyed = KeyedRequest { caller: &caller, org: scope.org, key, parts };
     let (graphql, working, instance) =
         (Arc::clone(&rest.graphql), Arc::clone(operation), arrival.uri.path().to_owned());
     let work = move |claim: Option<Arc<Claim>>| async move {
@@ -149,7 +149,7 @@ async fn under_key(
         }
     };
     // The caller of a repeated request was authorized above like any other.
-    let done = idempotency::once(&rest.core, keyed, async { Ok(()) }, work).await?;
+    let done = idempotency::run_once(&rest.core, keyed, async { Ok(()) }, work).await?;
     let mut response = if done.status.is_success() {
         answer(operation, done.status, done.body.clone(), None)
     } else {

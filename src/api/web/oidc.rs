@@ -20,7 +20,7 @@ use crate::{
         ids::OrgId,
         problem::{Code, Problem, Result},
     },
-    core::{Core, access::Caller, config::ResponseMode, limits::Class, sealing::SealContext},
+    core::{Core, access::Caller, config::ResponseMode, rate_limits::Class, sealing::SealContext},
     domain::people::oidc::{Memory, Provider, Providers, Refusal, Returned, complete, joined, shown},
 };
 
@@ -76,7 +76,7 @@ async fn start_sign_in(state: &OidcState, arrival: &Arrival, name: &str) -> Resu
     };
     memory.panel_state = panel_state;
     let text = serde_json::to_vec(&memory).map_err(Problem::internal)?;
-    let sealed = BASE64_URL_SAFE_NO_PAD.encode(core.keys.seal_bytes(&text, &place()));
+    let sealed = BASE64_URL_SAFE_NO_PAD.encode(core.sealing.seal_bytes(&text, &place()));
     redirect(url.as_str(), &cookie(provider, &sealed, AWAY))
 }
 
@@ -190,7 +190,7 @@ fn posted_name(said: &str) -> Option<String> {
 
 fn read_memory(core: &Core, arrival: &Arrival) -> Option<Memory> {
     let sealed = BASE64_URL_SAFE_NO_PAD.decode(cookie_of(&arrival.headers)?).ok()?;
-    let text = core.keys.open_bytes(&sealed, &place()).ok()?;
+    let text = core.sealing.open_bytes(&sealed, &place()).ok()?;
     let memory: Memory = muster_json::from_slice(text.expose_secret()).ok()?;
     (memory.expires_at > core.clock.now().0).then_some(memory)
 }

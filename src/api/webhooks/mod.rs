@@ -18,13 +18,13 @@ use super::middleware::{Arrival, HoldsCore, body, problem_response};
 use crate::{
     base::problem::{Code, Result},
     core::{Core, resource_limits::Holder},
-    domain::ingest::{Door, Outcome},
+    domain::ingest::{Ingest, Outcome},
 };
 
 #[derive(Clone)]
 struct WebhookState {
     core: Arc<Core>,
-    door: Arc<Door>,
+    ingest: Arc<Ingest>,
 }
 
 impl HoldsCore for WebhookState {
@@ -33,8 +33,8 @@ impl HoldsCore for WebhookState {
     }
 }
 
-pub fn router(core: &Arc<Core>, door: &Arc<Door>) -> Router {
-    let state = WebhookState { core: Arc::clone(core), door: Arc::clone(door) };
+pub fn router(core: &Arc<Core>, ingest: &Arc<Ingest>) -> Router {
+    let state = WebhookState { core: Arc::clone(core), ingest: Arc::clone(ingest) };
     Router::new().route("/webhooks/{transport}/{slug}", post(on_request)).with_state(state)
 }
 
@@ -55,15 +55,15 @@ async fn on_request(
 /// resource limits, where no stranger who knows the path can fill them; otherwise they count for the address. Signed
 /// requests are charged to the channel, which has a rate like any caller.
 async fn receive(
-    WebhookState { core, door }: &WebhookState,
+    WebhookState { core, ingest }: &WebhookState,
     arrival: &Arrival,
     (transport, slug): (&str, &str),
     body: Body,
 ) -> Result<Outcome> {
     let from = Holder::at(arrival.ip);
-    let is_proven = door.is_proven(slug, from);
-    let prepaid = if is_proven { None } else { Some(arrival.prepay(core)?) };
-    let channel = door.find(transport, slug).await?;
+    let is_proven = ingest.is_proven(slug, from);
+    let prepaid = if is_proven { None } else { Some(arrival.charge_in_advance(core)?) };
+    let channel = ingest.find(transport, slug).await?;
     if let Some(prepaid) = prepaid {
         prepaid.refund();
     }
@@ -71,10 +71,10 @@ async fn receive(
     let holder = if is_proven { channel.holder() } else { from };
     let body = body::read_for(core, holder, body, most).await?;
     let charge = || arrival.charge_channel(core, channel.holder());
-    let outcome = door.receive(&channel, from, (&arrival.headers, body), charge).await;
+    let outcome = ingest.receive(&channel, from, (&arrival.headers, body), charge).await;
     if outcome.as_ref().is_err_and(|problem| problem.code == Code::Unauthenticated) {
         // Dropped without a refund: the address stays charged.
-        drop(arrival.prepay(core)?);
+        drop(arrival.charge_in_advance(core)?);
     }
     outcome
 }
@@ -85,7 +85,7 @@ fn response(outcome: Outcome) -> Response {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
             (status, [(header::CONTENT_TYPE, content_type)], body).into_response()
         }
-        Outcome::Taken(admitted) => (
+        Outcome::Stored(admitted) => (
             StatusCode::ACCEPTED,
             Json(json!({
                 "status": "accepted",

@@ -179,12 +179,12 @@ text_enum! {
 }
 
 text_enum! {
-    /// The action of a person that also ended a turn.
+    /// What a person ended, which ended the turn with it.
     pub TurnCut {
-        Turn = "TURN": "The turn.",
-        Agent = "AGENT": "The agent: it was stopped.",
-        Restart = "RESTART": "The agent's launch: it was restarted.",
-        Organization = "ORGANIZATION": "All agents of the organization: it was stopped.",
+        Turn = "TURN": "The turn itself.",
+        Agent = "AGENT": "The agent, by stopping it.",
+        Restart = "RESTART": "The agent's launch, by restarting it.",
+        Organization = "ORGANIZATION": "The whole organization, by stopping it.",
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     wanted::Wanted,
 };
 use crate::{
-    base::numerals::counted,
+    base::numerals::with_noun,
     cli::{
         Failure,
         remote::{Refusal, Remote},
@@ -50,7 +50,7 @@ pub async fn execute(
             return Err(Failure::new(format!(
                 "{place}could not {}: {what}\n{} made, {left} left. Correct the cause, and run it again for what is left.",
                 step.title,
-                counted(done, "change"),
+                with_noun(done, "change"),
             )));
         }
     }

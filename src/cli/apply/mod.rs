@@ -13,8 +13,8 @@
 //! - `inputs`: what is sent
 //! - `execute`: step by step, to the first refusal · `policy`: the organization's own rules · `export`: the way back
 //!
-//! A name is a record's key, so a record that is renamed in a file is another one. What a file leaves out of a record
-//! has its default; what no file names stays as it is. Nothing is remembered between two runs.
+//! A name is a record's key, so a record that is renamed in a file is another one. A field that a record in a file
+//! omits gets its default; a record that is in no file stays as it is. No state is kept between two runs.
 
 mod check;
 mod compare;
@@ -40,7 +40,7 @@ use serde_json::{Value, json};
 
 use self::{
     existing::Existing,
-    planning::Wishes,
+    planning::PlanOptions,
     wanted::{Mistakes, Wanted},
 };
 use super::{Cli, Failure, Output, output, remote::Target};
@@ -53,13 +53,13 @@ pub struct Apply {
     /// Only show what would change; exit code 3 if anything would
     #[arg(long)]
     plan: bool,
-    /// Write the secrets that the files refer to, also where one is stored: what is stored can't be compared
+    /// Write all secrets that the files refer to, even those already stored (stored values can't be compared)
     #[arg(long)]
     secrets: bool,
-    /// Remove the records that no file names, of the kinds that the files have a section of
+    /// Remove the records that are in no file, for each kind that has a section in a file
     #[arg(long)]
     prune: bool,
-    /// Restart running agents that get a change only when they are started again
+    /// Restart running agents if a change takes effect only at a start
     #[arg(long)]
     restart: bool,
     /// Why, for the history of the policy
@@ -86,10 +86,10 @@ impl Apply {
         let remote = self.target.connect(cli).await?;
         let existing = Existing::read(&remote).await?;
         let Self { secrets, prune, restart, plan, .. } = self;
-        let wishes = Wishes { secrets, prune, restart, plan };
+        let options = PlanOptions { secrets, prune, restart, plan };
         let catalogue = graphql::catalogue()?;
-        let plan = planning::plan(&remote, &catalogue, &existing, &wanted, wishes, &mut mistakes).await?;
-        mistakes.refuse()?;
+        let plan = planning::plan(&remote, &catalogue, &existing, &wanted, options, &mut mistakes).await?;
+        mistakes.into_result()?;
         let mut json = plan.json();
         json["organization"] = json!({ "id": existing.id, "name": existing.name });
         json["applied"] = json!(!self.plan);
@@ -101,7 +101,7 @@ impl Apply {
         }
         execute::execute(&remote, &catalogue, &plan, existing, &wanted, &self.reason).await?;
         let output = Output::with_text(json, text);
-        Ok(if plan.is_empty() { output } else { output.and(" All made.") })
+        Ok(if plan.is_empty() { output } else { output.and(" All applied.") })
     }
 }
 

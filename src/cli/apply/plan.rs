@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{kinds::Kind, records::Fields, wanted::FileLine};
-use crate::base::{numerals::counted, plain::plain};
+use crate::base::{numerals::with_noun, plain::without_controls};
 
 /// A change.
 pub struct PlannedChange {
@@ -82,18 +82,18 @@ impl Plan {
     pub fn in_words(&self) -> String {
         let mut text = String::new();
         for step in &self.steps {
-            text.push_str(&format!("{}\n", plain(&step.title)));
+            text.push_str(&format!("{}\n", without_controls(&step.title)));
             for line in &step.lines {
-                text.push_str(&format!("    {}\n", plain(line)));
+                text.push_str(&format!("    {}\n", without_controls(line)));
             }
         }
         for note in &self.notes {
-            text.push_str(&format!("Note: {}\n", plain(note)));
+            text.push_str(&format!("Note: {}\n", without_controls(note)));
         }
         let summary = if self.is_empty() {
             "Nothing to change: the organization is as the files say.".to_owned()
         } else {
-            format!("{}.", counted(self.steps.len(), "change"))
+            format!("{}.", with_noun(self.steps.len(), "change"))
         };
         text.push_str(&summary);
         text

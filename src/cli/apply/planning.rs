@@ -19,14 +19,14 @@ use crate::{
     resolvers::Catalogue,
 };
 
-/// What the caller asks for in addition.
+/// The options of the command.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wishes {
+pub struct PlanOptions {
     /// Write secrets again, although a service shows none and so they look the same.
     pub secrets: bool,
-    /// Remove what no file names, of the kinds that the files have a section of.
+    /// Remove the records that are in no file, for each kind that has a section in a file.
     pub prune: bool,
-    /// Restart the agents that get a change only then.
+    /// Restart running agents if a change takes effect only at a start.
     pub restart: bool,
     /// Apply nothing: a missing permission is a note.
     pub plan: bool,
@@ -38,26 +38,27 @@ pub async fn plan(
     catalogue: &Catalogue,
     existing: &Existing,
     wanted: &Wanted,
-    wishes: Wishes,
+    options: PlanOptions,
     mistakes: &mut Mistakes,
 ) -> Result<Plan, Failure> {
-    let mut planning = Planning { existing, wanted, wishes, mistakes: &mut *mistakes, plan: Plan::default() };
+    let mut planning =
+        Planning { existing, wanted, options, mistakes: &mut *mistakes, plan: Plan::default() };
     planning.refuse_doubles();
     planning.check_names();
     for about in &KINDS {
         let of_kind = wanted.records.iter().filter(|record| record.kind == about.kind);
-        of_kind.for_each(|record| planning.record(record));
+        of_kind.for_each(|record| planning.plan_record(record));
         if about.kind == Kind::Agent {
-            planning.assignments();
+            planning.plan_assignments();
         }
     }
-    planning.hosts();
-    planning.prune();
-    planning.restarts();
-    planning.policy(remote).await?;
+    planning.plan_hosts();
+    planning.plan_removals();
+    planning.plan_restarts();
+    planning.plan_policy(remote).await?;
     let mut plan = planning.plan;
     let missing = check::check(&plan, catalogue, existing, wanted, mistakes);
-    if wishes.plan {
+    if options.plan {
         plan.notes.extend(missing.into_iter().map(|(_, what)| what));
     } else {
         for (place, what) in missing {
@@ -81,7 +82,7 @@ struct AssignmentChange {
 struct Planning<'a> {
     existing: &'a Existing,
     wanted: &'a Wanted,
-    wishes: Wishes,
+    options: PlanOptions,
     mistakes: &'a mut Mistakes,
     plan: Plan,
 }
@@ -130,13 +131,13 @@ impl Planning<'_> {
         }
     }
 
-    fn record(&mut self, record: &Record) {
+    fn plan_record(&mut self, record: &Record) {
         let (kind, key) = (record.kind, record.key.clone());
         let (existing, about, none) = (self.existing, kind.about(), Fields::new());
         let before = existing.find(kind, &key);
         let old = before.map_or(&none, |before| &before.fields);
         let mut fields =
-            compare::changes(about.fields, &record.fields, old, before.is_none() || self.wishes.secrets);
+            compare::changes(about.fields, &record.fields, old, before.is_none() || self.options.secrets);
         if fields.contains_key("model_credential") && !fields.contains_key("credential_choice") {
             // Otherwise the service chooses OWN.
             let choice = record.fields.get("credential_choice").cloned().unwrap_or_else(|| json!("INHERIT"));
@@ -164,7 +165,7 @@ impl Planning<'_> {
                 "server {name} gets its host with the token that `muster server token {name}` issues"
             ));
         }
-        self.beside(record, old);
+        self.plan_separate_lists(record, old);
     }
 
     /// A running agent keeps its server and its image.
@@ -176,8 +177,8 @@ impl Planning<'_> {
         }
     }
 
-    /// What mutations of its own set: a credential's members, a channel's origins.
-    fn beside(&mut self, record: &Record, before: &Fields) {
+    /// Plans the lists that have mutations of their own: a credential's members, a channel's permitted senders.
+    fn plan_separate_lists(&mut self, record: &Record, before: &Fields) {
         for field in record.kind.about().fields {
             let is_people = matches!(field.form, Form::Members(""));
             if !is_people && !matches!(field.form, Form::Origins) {
@@ -204,8 +205,9 @@ impl Planning<'_> {
         }
     }
 
-    /// Sets who has which skills, MCP servers and credentials: agents of the files as these say, others as they have.
-    fn assignments(&mut self) {
+    /// Sets who has which skills, MCP servers and credentials: as the files say for their agents, unchanged for
+    /// others.
+    fn plan_assignments(&mut self) {
         let mut changes: BTreeMap<(Kind, String), AssignmentChange> = BTreeMap::new();
         for record in self.wanted.records.iter().filter(|record| record.kind == Kind::Agent) {
             let before = self.existing.find(Kind::Agent, &record.key).map(|before| &before.fields);
@@ -235,7 +237,7 @@ impl Planning<'_> {
         }
     }
 
-    fn hosts(&mut self) {
+    fn plan_hosts(&mut self) {
         let Some((place, wanted)) = &self.wanted.hosts else { return };
         let existing = self.existing;
         let known: BTreeSet<&str> = existing.hosts.iter().map(|host| host.entry.as_str()).collect();
@@ -250,9 +252,9 @@ impl Planning<'_> {
         }
     }
 
-    /// Removes what no file names, what uses others first.
-    fn prune(&mut self) {
-        if !self.wishes.prune {
+    /// Removes the records that are in no file, users before what they use.
+    fn plan_removals(&mut self) {
+        if !self.options.prune {
             return;
         }
         let (existing, wanted) = (self.existing, self.wanted);
@@ -272,7 +274,7 @@ impl Planning<'_> {
         }
     }
 
-    async fn policy(&mut self, remote: &Remote) -> Result<(), Failure> {
+    async fn plan_policy(&mut self, remote: &Remote) -> Result<(), Failure> {
         let Some((place, text)) = &self.wanted.policy else { return Ok(()) };
         let Some(before) = &self.existing.policy else {
             self.mistakes.at(place, "comparing the policy needs policy.view, which the caller does not have");
@@ -299,8 +301,8 @@ impl Planning<'_> {
         Ok(())
     }
 
-    /// Agents that get a change only when they are started again.
-    fn restarts(&mut self) {
+    /// Restarts agents with a change that takes effect only at a start, or names them in a note.
+    fn plan_restarts(&mut self) {
         for record in self.wanted.records.iter().filter(|record| record.kind == Kind::Agent) {
             let Some(before) = self.existing.find(Kind::Agent, &record.key).filter(|agent| agent.is_up())
             else {
@@ -320,7 +322,7 @@ impl Planning<'_> {
             }
             let what = if late.is_empty() { "an earlier change".to_owned() } else { late.join(", ") };
             let agent = record.key.clone();
-            if self.wishes.restart {
+            if self.options.restart {
                 let lines = vec![format!("it gets {what} only when it is started again")];
                 self.step(
                     format!("restart agent {agent}"),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    base::plain::plain,
+    base::plain::without_controls,
     cli::remote::{Refusal, Remote, taken},
 };
 
@@ -44,7 +44,7 @@ pub async fn propose(remote: &Remote, org: i64, text: &str) -> Result<Proposal, 
     let text = renamed(text, HERE, &org.to_string());
     let mut answer = remote.call("ProposePolicy", Map::from_iter([("text".to_owned(), json!(text))])).await?;
     let proposal = taken(&mut answer, "proposePolicy");
-    let said = |value: &Value| plain(value.as_str().unwrap_or_default());
+    let said = |value: &Value| without_controls(value.as_str().unwrap_or_default());
     let each = |key: &str| proposal[key].as_array().cloned().unwrap_or_default();
     let effect = |change: &Value| {
         let verb = if change["allowed"] == true { "gains" } else { "loses" };

@@ -1,4 +1,4 @@
-//! What files want: their records, and every mistake that a file shows by itself.
+//! The contents of files: their records, and every mistake that a file shows by itself.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use super::{
     records::{Fields, key_of, normal, sorted},
     tree::{Content, Mistake, Node},
 };
-use crate::{base::plain::plain, cli::Failure, resolvers::validate::meant};
+use crate::{base::plain::without_controls, cli::Failure, resolvers::validate::meant};
 
 /// The key of the list of allowed hosts.
 const HOSTS: &str = "allowed_hosts";
@@ -42,16 +42,16 @@ pub struct Mistakes(Vec<String>);
 
 impl Mistakes {
     pub fn at(&mut self, place: &FileLine, what: impl fmt::Display) {
-        self.0.push(format!("{place}: {}", plain(&what.to_string())));
+        self.0.push(format!("{place}: {}", without_controls(&what.to_string())));
     }
 
     pub fn add(&mut self, what: impl fmt::Display) {
-        self.0.push(plain(&what.to_string()));
+        self.0.push(without_controls(&what.to_string()));
     }
 
     /// # Errors
     /// Lists every mistake.
-    pub fn refuse(self) -> Result<(), Failure> {
+    pub fn into_result(self) -> Result<(), Failure> {
         if self.0.is_empty() { Ok(()) } else { Err(Failure::new(self.0.join("\n"))) }
     }
 }
@@ -73,11 +73,11 @@ impl Record {
     }
 }
 
-/// What all files want together.
+/// The contents of all files together.
 #[derive(Default)]
 pub struct Wanted {
     pub records: Vec<Record>,
-    /// The kinds that a file has a section of, even an empty one.
+    /// The kinds that have a section in a file, even an empty one.
     pub sections: BTreeSet<Kind>,
     /// The complete list of allowed hosts, as `host:port`.
     pub hosts: Option<(FileLine, BTreeSet<String>)>,
@@ -100,8 +100,9 @@ impl Wanted {
             let text =
                 std::fs::read_to_string(path).map_err(|error| Failure::new(format!("{shown}: {error}")))?;
             let documents = language.read(&text);
-            let documents = documents
-                .map_err(|Mistake { line, what }| Failure::new(plain(&format!("{shown}:{line}: {what}"))))?;
+            let documents = documents.map_err(|Mistake { line, what }| {
+                Failure::new(without_controls(&format!("{shown}:{line}: {what}")))
+            })?;
             let folder = path.parent().unwrap_or(Path::new(""));
             let mut reading = Reading {
                 file: shown.to_string().into(),
@@ -386,7 +387,7 @@ mod tests {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
         let mut mistakes = Mistakes::default();
-        let read = Wanted::read(&[path], &mut mistakes).and_then(|_| mistakes.refuse());
+        let read = Wanted::read(&[path], &mut mistakes).and_then(|_| mistakes.into_result());
         let said = read.map_or_else(|failure| failure.to_string(), |()| String::new());
         said.replace(&format!("{}/", folder.path().display()), "")
     }

@@ -6,7 +6,7 @@ use super::{
     kinds::{Field, Form},
     records::Fields,
 };
-use crate::base::numerals::counted;
+use crate::base::numerals::with_noun;
 
 /// Adds a line for each changed field. `before`: the record's fields, if it exists.
 pub fn changes(
@@ -27,7 +27,7 @@ pub fn changes(
             (Form::Secret(_), _) => lines.push(format!("{name}: from {}", origin(new))),
             (Form::Long | Form::Trimmed, Value::String(text)) => {
                 let verb = if before.is_some() { "now " } else { "" };
-                lines.push(format!("{name}: {verb}{}", counted(text.lines().count(), "line")));
+                lines.push(format!("{name}: {verb}{}", with_noun(text.lines().count(), "line")));
             }
             (Form::Secrets, _) => lines.extend(secrets(&name, new, old)),
             _ if before.is_some() => {

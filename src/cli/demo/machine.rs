@@ -19,7 +19,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
-        store::sql::{Door as _, row, sql},
+        store::sql::{RunSql as _, row, sql},
     },
     domain::{launch, servers},
 };

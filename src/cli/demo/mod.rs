@@ -36,7 +36,7 @@ use crate::{
         mail,
         store::{
             Owner,
-            sql::{Door as _, Write as _, sql},
+            sql::{RunSql as _, RunWritingSql as _, sql},
         },
     },
     domain::{

@@ -14,13 +14,13 @@ use super::Failure;
 use crate::{
     base::{
         ids::{AgentId, ChannelId},
-        plain::plain,
+        plain::without_controls,
         problem::{Problem, Result},
     },
     core::{
         access::Scope,
         config::Config,
-        store::sql::{Door as _, row, sql},
+        store::sql::{RunSql as _, row, sql},
     },
     domain::channels::{self, ChannelWebhookInput, CreateChannelInput, UpdateChannelInput},
 };
@@ -106,5 +106,5 @@ impl Shop {
 fn text(body: &[u8]) -> String {
     let message: Value = muster_json::from_slice(body).unwrap_or_default();
     let lines = message["data"]["message"]["text"].as_str().unwrap_or_default().lines();
-    lines.map(|line| format!("  {}\n", plain(line))).collect()
+    lines.map(|line| format!("  {}\n", without_controls(line))).collect()
 }

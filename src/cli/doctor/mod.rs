@@ -20,7 +20,7 @@ use crate::{
     base::{
         bounds,
         finding::{Finding, Level},
-        numerals::counted,
+        numerals::with_noun,
         time::Clock,
     },
     core::{
@@ -62,7 +62,7 @@ pub(super) fn check_settings(cli: &Cli) -> Output {
 fn good_settings(config: &Config) -> Vec<Finding> {
     let mut findings = vec![Finding::good("settings", "all known and valid")];
     if config.is_in_clear() {
-        findings.push(Finding::look(
+        findings.push(Finding::warning(
             "TLS",
             format!("{} can be reached from other machines without TLS", config.listen),
             "put a proxy with TLS in front, and set public_url to its https:// URL and trusted_proxies to its address",
@@ -140,7 +140,7 @@ fn files(config: &Config) -> Vec<Finding> {
             let is_elsewhere = |org| !dir.join(policy::org_file(org)).exists();
             checked.problems.retain(|problem| !problem.org.is_some_and(is_elsewhere));
             if checked.problems.is_empty() {
-                Finding::good("policy", format!("{}, no problems", counted(checked.files, "file")))
+                Finding::good("policy", format!("{}, no problems", with_noun(checked.files, "file")))
             } else {
                 Finding::bad(
                     "policy",
@@ -226,7 +226,7 @@ fn data_folder(folder: &Path) -> Finding {
         Ok(_) => match access(folder, Access::WRITE_OK) {
             Ok(()) => Finding::good(CHECK, folder.display().to_string()),
             Err(Errno::ROFS) => {
-                Finding::look(CHECK, "on a read-only disk: only commands that read work", advice)
+                Finding::warning(CHECK, "on a read-only disk: only commands that read work", advice)
             }
             Err(error) => Finding::bad(CHECK, error.to_string(), advice),
         },
@@ -263,10 +263,10 @@ fn key_file(config: &Config) -> Finding {
     match KeyFile::load(&config.keys_file) {
         Ok(keys) => Finding::good(
             CHECK,
-            format!("{}, {}", config.keys_file.display(), counted(keys.signing().len(), "signing key")),
+            format!("{}, {}", config.keys_file.display(), with_noun(keys.signing().len(), "signing key")),
         ),
         Err(KeyFileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            Finding::look(
+            Finding::warning(
                 CHECK,
                 format!("{} will be created at the first start", config.keys_file.display()),
                 "nothing to do for a new installation",
@@ -281,7 +281,7 @@ async fn database(config: &Config) -> Vec<Finding> {
     if let Ok(file) = database_file(config)
         && !file.exists()
     {
-        return vec![Finding::look(
+        return vec![Finding::warning(
             CHECK,
             format!("{} does not exist yet", file.display()),
             "`muster migrate` creates it",
@@ -334,7 +334,7 @@ async fn servers(db: &Db) -> Vec<Finding> {
         Ok(true) => Finding::good(CHECK, format!("{name} is the primary")),
         Ok(false) => Finding::good(CHECK, format!("{name} is a standby, or read-only")),
         Err(error) => {
-            Finding::look(CHECK, format!("{name}: {error}"), "start it, or take it out of database.url")
+            Finding::warning(CHECK, format!("{name}: {error}"), "start it, or take it out of database.url")
         }
     });
     found.collect()
@@ -399,9 +399,10 @@ async fn canary(db: &Db, keys: &KeyFile) -> Result<Finding, sea_orm::DbErr> {
         }
     }
     Ok(match closed.as_slice() {
-        [] => {
-            Finding::good(CHECK, format!("the keys open one value of each of {}", counted(opened, "column")))
-        }
+        [] => Finding::good(
+            CHECK,
+            format!("the keys open one value of each of {}", with_noun(opened, "column")),
+        ),
         closed => {
             Finding::bad(CHECK, closed.join("; "), "restore the key file that belongs to this database")
         }
@@ -428,14 +429,14 @@ fn room(folder: &Path) -> Finding {
     let existing = folder.ancestors().find(|folder| folder.exists() && !folder.as_os_str().is_empty());
     let about = match rustix::fs::statvfs(existing.unwrap_or(Path::new("."))) {
         Ok(about) => about,
-        Err(error) => return Finding::look(CHECK, error.to_string(), "check how much space the disk has"),
+        Err(error) => return Finding::warning(CHECK, error.to_string(), "check how much space the disk has"),
     };
     let free = about.f_bavail.saturating_mul(about.f_frsize);
     let found = format!("{} MiB free", free >> 20);
     if free < LEAST_ROOM {
         Finding::bad(CHECK, found, "free up space: without it no change can be saved")
     } else if free < LEAST_ROOM * 10 {
-        Finding::look(CHECK, found, "free up space before it runs out")
+        Finding::warning(CHECK, found, "free up space before it runs out")
     } else {
         Finding::good(CHECK, found)
     }
@@ -450,7 +451,7 @@ fn open_files(config: &Config) -> Finding {
         return Finding::good(CHECK, format!("the limit is {most}, {wanted} are needed"));
     }
     let advice = "raise `ulimit -n` (systemd: LimitNOFILE), or lower limits.connections: until then fewer connections are accepted";
-    Finding::look(CHECK, format!("the limit is {most}, {wanted} are needed"), advice)
+    Finding::warning(CHECK, format!("the limit is {most}, {wanted} are needed"), advice)
 }
 
 fn addresses(config: &Config) -> Vec<Finding> {
@@ -460,7 +461,7 @@ fn addresses(config: &Config) -> Vec<Finding> {
         .chain(metrics)
         .map(|(check, address)| match TcpListener::bind(address) {
             Ok(_) => Finding::good(check, format!("{address} is free")),
-            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Finding::look(
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Finding::warning(
                 check,
                 format!("{address} is in use"),
                 "fine if Muster itself is using it; otherwise change the setting",
@@ -500,12 +501,12 @@ async fn reachable(check: &'static str, host: &str, port: u16) -> Finding {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     match tokio::time::timeout(bounds::ANSWER_WAIT, tokio::net::TcpStream::connect((bare, port))).await {
         Ok(Ok(_)) => Finding::good(check, format!("{host}:{port} accepts connections")),
-        Ok(Err(error)) => Finding::look(
+        Ok(Err(error)) => Finding::warning(
             check,
             format!("{host}:{port}: {error}"),
             "check the setting, and that the server is running",
         ),
-        Err(_) => Finding::look(
+        Err(_) => Finding::warning(
             check,
             format!("{host}:{port} does not answer"),
             "check the setting and the network",

@@ -7,7 +7,7 @@ use crate::{
     base::{
         bounds,
         ids::OrgId,
-        numerals::counted,
+        numerals::with_noun,
         problem::{Problem, Result},
         time::Clock,
     },
@@ -18,7 +18,7 @@ use crate::{
         replicas,
         store::{
             Db,
-            sql::{Door as _, installation_sql},
+            sql::{RunSql as _, installation_sql},
         },
     },
 };
@@ -29,7 +29,7 @@ const VERSIONS: &str = "policy versions";
 pub(super) async fn found(db: &Db, config: &Config) -> Vec<Finding> {
     let Ok(policy) = load(config.policy_dir()) else {
         let advice = "correct the policy files first";
-        return vec![Finding::look(VERSIONS, "not checked, because the policy files are invalid", advice)];
+        return vec![Finding::warning(VERSIONS, "not checked, because the policy files are invalid", advice)];
     };
     let asked = async {
         let stored = org_policies::all_newest(db).await?.into_iter();
@@ -73,7 +73,7 @@ async fn stray_files(db: &Db, policy: &Policy) -> Result<Option<Finding>> {
     let advice = "rename the file to its organization's id, or remove it: an organization that gets this number would \
                   get these rules";
     let found = format!("no organization exists for {}", first(&strays));
-    Ok(Some(Finding::look("policy files", found, advice)))
+    Ok(Some(Finding::warning("policy files", found, advice)))
 }
 
 /// Whether every serving replica has the same policy folder as this command.
@@ -83,18 +83,18 @@ async fn folders(db: &Db, folder: &str) -> Result<Finding> {
     let differing = serving.iter().filter(|replica| replica.policy_folder != folder);
     let differing: Vec<String> = differing.map(ToString::to_string).collect();
     if differing.is_empty() {
-        let serving = counted(serving.len(), "replica");
+        let serving = with_noun(serving.len(), "replica");
         return Ok(Finding::good(CHECK, format!("{serving} serving, with the same files")));
     }
     let advice =
         "give every replica and this command the same policy folder: until then they decide differently";
-    Ok(Finding::look(CHECK, format!("these replicas have different files: {}", first(&differing)), advice))
+    Ok(Finding::warning(CHECK, format!("these replicas have different files: {}", first(&differing)), advice))
 }
 
 /// The first few names, as many as people read.
 fn first(names: &[String]) -> String {
-    let shown = names[..names.len().min(bounds::NAMED)].join(", ");
-    match names.len().saturating_sub(bounds::NAMED) {
+    let shown = names[..names.len().min(bounds::LISTED_IN_TEXT)].join(", ");
+    match names.len().saturating_sub(bounds::LISTED_IN_TEXT) {
         0 => shown,
         more => format!("{shown}, and {more} more"),
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Cli, Failure, Output};
 use crate::{
-    base::plain::plain_lines,
+    base::plain::lines_without_controls,
     core::policy::{self, Report},
 };
 
@@ -19,7 +19,7 @@ pub struct Check {
 impl Check {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let report = self.report(cli).await?;
-        let text = plain_lines(&report.to_string());
+        let text = lines_without_controls(&report.to_string());
         Ok(Output::with_text(serde_json::to_value(&report)?, text).failed_if(!report.ok))
     }
 

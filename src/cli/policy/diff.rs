@@ -9,7 +9,7 @@ use super::{
     candidate::{Candidate, whole},
 };
 use crate::{
-    base::{numerals::counted, plain::plain},
+    base::{numerals::with_noun, plain::without_controls},
     core::policy::{Compiled, Given},
 };
 
@@ -28,16 +28,16 @@ impl Diff {
         let changes = after.changes(&before);
         let mut text = String::new();
         for change in &changes {
-            let _ = writeln!(text, "{}", plain(&change.to_string()));
+            let _ = writeln!(text, "{}", without_controls(&change.to_string()));
         }
         for problem in after.problems() {
             let _ = writeln!(
                 text,
                 "{} (in the database; with this policy, only the denials in these rules would apply)",
-                plain(&problem.to_string())
+                without_controls(&problem.to_string())
             );
         }
-        let _ = write!(text, "{} changed", counted(changes.len(), "cell"));
+        let _ = write!(text, "{} changed", with_noun(changes.len(), "cell"));
         let json = json!({
             "before": before.version(), "after": after.version(), "changes": changes, "problems": after.problems(),
         });

@@ -7,7 +7,7 @@ use crate::{
     base::{
         ids::OrgId,
         permission::{Permission, Role},
-        plain::plain,
+        plain::without_controls,
     },
     core::policy::{Explanation, Given, Subject},
     domain::people,
@@ -62,11 +62,14 @@ impl Explain {
         };
         let mut text = String::new();
         for answer in &answers {
-            let _ = writeln!(text, "{}", plain(&answer.reason));
+            let _ = writeln!(text, "{}", without_controls(&answer.reason));
         }
         for problem in policy.problems().iter().filter(|problem| problem.org == org) {
-            let _ =
-                writeln!(text, "{} (so only the denials in these rules apply)", plain(&problem.to_string()));
+            let _ = writeln!(
+                text,
+                "{} (so only the denials in these rules apply)",
+                without_controls(&problem.to_string())
+            );
         }
         Ok(Output::with_text(json, text))
     }

@@ -12,7 +12,7 @@ use super::{super::output::unwritable, Cli, Failure, Output};
 use crate::{
     base::{
         ids::{OrgId, PolicyVersionId},
-        plain::plain_lines,
+        plain::lines_without_controls,
         problem::Problem,
     },
     core::{access::org_policies, store::Db},
@@ -53,7 +53,7 @@ impl Export {
         if cli.json || io::stdout().is_terminal() {
             return Ok(Output::with_text(
                 json!({ "organization_id": org, "text": text }),
-                plain_lines(&text),
+                lines_without_controls(&text),
             ));
         }
         muster_printing::print(&text).map_err(|error| unwritable(&error, ""))?;

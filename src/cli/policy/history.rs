@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output};
 use crate::{
-    base::plain::plain,
+    base::plain::without_controls,
     core::access::Scope,
     domain::{orgs, policies},
 };
@@ -39,10 +39,15 @@ impl History {
         for version in &versions {
             let author = version.author_name.as_deref().unwrap_or(version.author_kind.as_str());
             let (id, at, hash, reason) = (version.id, version.at, &version.version, &version.reason);
-            let _ = writeln!(text, "{id} {at} {hash} by {}: {}", plain(author), plain(reason));
+            let _ = writeln!(
+                text,
+                "{id} {at} {hash} by {}: {}",
+                without_controls(author),
+                without_controls(reason)
+            );
             let lines = version.text.as_deref().unwrap_or("(no rules of its own)").lines();
             for line in lines.filter(|_| self.text) {
-                let _ = writeln!(text, "    {}", plain(line));
+                let _ = writeln!(text, "    {}", without_controls(line));
             }
         }
         if versions.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! Files named on the command line are read as they are, without a database. Otherwise the commands work on what the
 //! service uses: its policy folder and, for organizations without a file there, the newest versions in the database.
-//! The shown text is written by tenants, so every line goes through [`plain`](crate::base::plain::plain).
+//! The shown text is written by tenants, so every line goes through [`without_controls`](crate::base::plain::without_controls).
 
 mod break_glass;
 mod candidate;
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 pub use self::init::write_defaults;
 use super::{Cli, Failure, Output};
 use crate::{
-    base::{ids::OrgId, plain::plain},
+    base::{ids::OrgId, plain::without_controls},
     core::{
         access::org_policies,
         policy::{self, Compiled, Given, org_file},
@@ -129,6 +129,6 @@ fn in_force_when(file: Option<&Path>) -> String {
 
 /// An invalid policy.
 fn refused(problems: &[policy::LintProblem]) -> Failure {
-    let lines: Vec<String> = problems.iter().map(|problem| plain(&problem.to_string())).collect();
+    let lines: Vec<String> = problems.iter().map(|problem| without_controls(&problem.to_string())).collect();
     Failure::new(format!("the policy is invalid:\n{}", lines.join("\n")))
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Cli, Failure, Output, candidate::Candidate};
 use crate::{
-    base::{bounds, numerals::counted, plain::plain},
+    base::{bounds, numerals::with_noun, plain::without_controls},
     core::{Core, policy::NO_LINE},
     domain::{
         orgs,
@@ -39,28 +39,29 @@ impl Simulate {
             let by = flip.decided_by.as_ref().map_or_else(|| NO_LINE.to_owned(), ToString::to_string);
             let (count, operation, subject, org) =
                 (flip.count, &flip.operation, &flip.subject, flip.organization_id);
-            let (operation, by, permission) = (plain(operation), plain(&by), flip.permission);
+            let (operation, by, permission) =
+                (without_controls(operation), without_controls(&by), flip.permission);
             let _ = writeln!(
                 text,
                 "{sign} {count} × {operation} by {subject} in organization {org}: {permission}   ({by})"
             );
         }
-        let (flipped, calls, days) = (found.flipped, found.calls, counted(found.days, "day"));
+        let (flipped, calls, days) = (found.flipped, found.calls, with_noun(found.days, "day"));
         if calls == 0 {
             let text = format!(
                 "No call was recorded in {days}, so there is nothing to simulate. (A running service records calls.)"
             );
             return Ok(Output::with_text(serde_json::to_value(&found)?, text));
         }
-        let shown = if self.unused { found.unused_lines.len() } else { bounds::NAMED };
+        let shown = if self.unused { found.unused_lines.len() } else { bounds::LISTED_IN_TEXT };
         for line in found.unused_lines.iter().take(shown) {
-            let _ = writeln!(text, "unused: {}", plain(&line.to_string()));
+            let _ = writeln!(text, "unused: {}", without_controls(&line.to_string()));
         }
         if let Some(more) = found.unused_lines.len().checked_sub(shown).filter(|more| *more > 0) {
-            let _ = writeln!(text, "unused: {} (--unused lists them)", counted(more, "more line"));
+            let _ = writeln!(text, "unused: {} (--unused lists them)", with_noun(more, "more line"));
         }
         let _ =
-            write!(text, "{flipped} of {} in {days} would be decided differently", counted(calls, "call"));
+            write!(text, "{flipped} of {} in {days} would be decided differently", with_noun(calls, "call"));
         Ok(Output::with_text(serde_json::to_value(&found)?, text))
     }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output, check::Check};
 use crate::{
-    base::{numerals::counted, plain::plain_lines},
+    base::{numerals::with_noun, plain::lines_without_controls},
     core::policy::Report,
 };
 
@@ -20,9 +20,13 @@ impl Test {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let Report { ok, expectations, problems, .. } = self.of.report(cli).await?;
         let mut text: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
-        let _ =
-            write!(text, "{}, {}", counted(expectations, "expectation"), counted(problems.len(), "problem"));
+        let _ = write!(
+            text,
+            "{}, {}",
+            with_noun(expectations, "expectation"),
+            with_noun(problems.len(), "problem")
+        );
         let json = json!({ "ok": ok, "expectations": expectations, "problems": problems });
-        Ok(Output::with_text(json, plain_lines(&text)).failed_if(!ok))
+        Ok(Output::with_text(json, lines_without_controls(&text)).failed_if(!ok))
     }
 }

@@ -15,7 +15,7 @@ use super::operations;
 use crate::{
     base::{
         bounds,
-        plain::plain,
+        plain::without_controls,
         problem::{Code, Problem},
     },
     cli::{Cli, Failure},
@@ -273,7 +273,7 @@ impl Refusal {
     /// From the facts of a problem document, or of a GraphQL error.
     fn read(facts: &Value, detail: &Value, status: StatusCode) -> Self {
         let code = Code::ALL.iter().copied().find(|code| facts["code"] == code.as_str());
-        let said = |value: &Value| plain(value.as_str().unwrap_or_default());
+        let said = |value: &Value| without_controls(value.as_str().unwrap_or_default());
         let detail = match said(detail) {
             nothing if nothing.is_empty() => format!("The service answers {status}."),
             detail => detail,

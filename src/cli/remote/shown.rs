@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     base::{
-        plain::{plain, plain_lines},
+        plain::{lines_without_controls, without_controls},
         spelling::snake_case,
     },
     cli::{Output, output::table},
@@ -15,11 +15,11 @@ use crate::{
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => plain(text),
+        Value::String(text) => without_controls(text),
         Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(", "),
         Value::Object(fields) => match fields.get("name") {
             Some(name) if fields.len() == 1 => cell(name),
-            _ => plain(&value.to_string()),
+            _ => without_controls(&value.to_string()),
         },
         other => other.to_string(),
     }
@@ -37,7 +37,7 @@ fn block(value: &Value) -> Option<String> {
         }
         _ => return None,
     };
-    Some(plain_lines(&text).replace('\n', "\n    "))
+    Some(lines_without_controls(&text).replace('\n', "\n    "))
 }
 
 /// Records as a table with these fields, each given as the path to it.

@@ -8,7 +8,7 @@
 //! stand in for the other (`browser.rs`).
 //!
 //! Authentication takes two steps: [`recognize`] works without the database, and [`Recognized::caller`] queries it. In
-//! between, [`Recognized::is_vouched_for`] tells whether the token could be made up, so that its request can be charged
+//! between, [`Recognized::has_evidence`] tells whether the token could be made up, so that its request can be charged
 //! to a rate limit first.
 
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use sea_orm::Value;
 
 use super::{
     Caller, Membership, Person, ServiceToken, browser,
-    cache::Belonging,
+    cache::CachedMembership,
     jwt::{Claims, JwtError, JwtKeys},
     token::{Token, TokenHash, TokenKind},
 };
-use crate::base::permission::{Permission, PermissionSet};
 use crate::{
     base::{
         enums::SessionKind,
         ids::{OrgId, SessionId, TokenId, UserId},
+        permission::{Permission, PermissionSet},
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
     core::{
         Core, keys,
-        store::sql::{Door as _, InstallationSql, Write as _, installation_sql, row},
+        store::sql::{InstallationSql, RunSql as _, RunWritingSql as _, installation_sql, row},
     },
 };
 
@@ -42,7 +42,7 @@ pub(super) const LAST_USE_STEP: i64 = 60_000;
 /// A token that may be valid, as far as that can be determined without the database.
 pub struct Recognized<'b> {
     hash: TokenHash,
-    is: Credential<'b>,
+    credential: Credential<'b>,
 }
 
 enum Credential<'b> {
@@ -51,7 +51,7 @@ enum Credential<'b> {
     /// An access token with our signature.
     Signed(Claims),
     /// An access token with an unknown key, which may be a new one.
-    StrangeKey { kid: String, bearer: &'b str },
+    UnknownKey { kid: String, bearer: &'b str },
     /// Has the form of a service token.
     Service,
     /// Has the form of a browser's cookie.
@@ -70,19 +70,19 @@ pub fn recognize<'b>(core: &Core, bearer: &'b str) -> Result<Recognized<'b>> {
         return Err(unknown());
     }
     if let Some(caller) = core.access.cache.callers.get(&hash) {
-        return Ok(Recognized { hash, is: Credential::Known(caller) });
+        return Ok(Recognized { hash, credential: Credential::Known(caller) });
     }
     if core.access.cache.refused.contains_key(&hash) {
         return Err(unknown());
     }
-    let is = match Token::parse_kind(TokenKind::Service, bearer) {
+    let credential = match Token::parse_kind(TokenKind::Service, bearer) {
         Some(_) => Credential::Service,
         None => match (core.access.jwt.verify(bearer, core.clock.now()), JwtKeys::named_key(bearer)) {
-            (Err(JwtError::UnknownKey), Some(kid)) => Credential::StrangeKey { kid, bearer },
+            (Err(JwtError::UnknownKey), Some(kid)) => Credential::UnknownKey { kid, bearer },
             (verified, _) => Credential::Signed(verified.map_err(refusal)?),
         },
     };
-    Ok(Recognized { hash, is })
+    Ok(Recognized { hash, credential })
 }
 
 /// Reads the token of a browser's cookie without asking the database.
@@ -94,19 +94,19 @@ pub fn recognize_cookie(core: &Core, token: &str) -> Result<Recognized<'static>>
     if core.access.cache.refused.contains_key(&hash) {
         return Err(unknown());
     }
-    let is = core.access.cache.callers.get(&hash).map_or(Credential::Cookie, Credential::Known);
-    Ok(Recognized { hash, is })
+    let credential = core.access.cache.callers.get(&hash).map_or(Credential::Cookie, Credential::Known);
+    Ok(Recognized { hash, credential })
 }
 
 impl Recognized<'_> {
-    /// Whether there is more evidence for the token than its form, which anyone can imitate: our signature, or an
+    /// Whether anything but the token's form, which anyone can imitate, shows that it is valid: our signature, or an
     /// earlier valid use.
     #[must_use]
-    pub fn is_vouched_for(&self, core: &Core) -> bool {
-        match self.is {
+    pub fn has_evidence(&self, core: &Core) -> bool {
+        match self.credential {
             Credential::Known(_) | Credential::Signed(_) => true,
-            Credential::StrangeKey { .. } | Credential::Service | Credential::Cookie => {
-                core.access.cache.proven.contains_key(&self.hash)
+            Credential::UnknownKey { .. } | Credential::Service | Credential::Cookie => {
+                core.access.cache.is_proven(&self.hash)
             }
         }
     }
@@ -116,8 +116,8 @@ impl Recognized<'_> {
     /// # Errors
     /// `UNAUTHENTICATED` if the token is unknown or revoked, `TOKEN_EXPIRED` if it has expired.
     pub async fn caller(self, core: &Arc<Core>) -> Result<Caller> {
-        let Self { hash, is } = self;
-        let found = match is {
+        let Self { hash, credential } = self;
+        let found = match credential {
             Credential::Known(caller) => {
                 caller.require_current(core.clock.now())?;
                 return Ok(caller);
@@ -125,7 +125,7 @@ impl Recognized<'_> {
             Credential::Service => service_token(core, hash).await,
             Credential::Cookie => browser::person(core, hash).await,
             Credential::Signed(claims) => person(core, claims).await,
-            Credential::StrangeKey { kid, bearer } => match of_new_key(core, &kid, bearer).await {
+            Credential::UnknownKey { kid, bearer } => match verify_with_new_key(core, &kid, bearer).await {
                 Ok(claims) => person(core, claims).await,
                 // Not cached: the next lookup may find the key.
                 Err(problem) => return Err(problem),
@@ -134,12 +134,12 @@ impl Recognized<'_> {
         match &found {
             Ok(caller) => {
                 core.access.cache.callers.insert(hash, caller.clone());
-                core.access.cache.proven.insert(hash, ());
+                core.access.cache.note_proven(hash);
                 caller.require_current(core.clock.now())?;
             }
             Err(problem) if problem.code == Code::Unauthenticated => {
                 core.access.cache.refused.insert(hash, ());
-                core.access.cache.proven.invalidate(&hash);
+                core.access.cache.forget_proven(&hash);
             }
             Err(_) => {}
         }
@@ -147,16 +147,16 @@ impl Recognized<'_> {
     }
 }
 
-/// Whether a caller's credential is still valid. Asks the database every time: it is for sockets and subscriptions,
-/// which outlive the check of their request.
+/// Refuses a caller whose credential is no longer valid. Asks the database every time: it is for sockets and
+/// subscriptions, which outlive the check of their request.
 ///
 /// # Errors
 /// `TOKEN_EXPIRED`; `UNAUTHENTICATED` if it was revoked or its user disabled.
-pub async fn still_good(core: &Arc<Core>, caller: &Caller) -> Result<()> {
+pub async fn require_valid(core: &Arc<Core>, caller: &Caller) -> Result<()> {
     caller.require_current(core.clock.now())?;
-    let (now, door) = (core.clock.now(), core.db.installation());
+    let (now, runner) = (core.clock.now(), core.db.installation());
     let found: Option<i64> = match caller {
-        Caller::Anonymous | Caller::Chatting(_) | Caller::System => return Ok(()),
+        Caller::Anonymous | Caller::LinkedChat(_) | Caller::System => return Ok(()),
         Caller::Token(token) => {
             // The expiry may have been changed and the secret replaced.
             let sql = installation_sql!(
@@ -165,7 +165,7 @@ pub async fn still_good(core: &Arc<Core>, caller: &Caller) -> Result<()> {
                  OR (previous_token_hash = $4 AND previous_expires_at > $3))"
             );
             let secret = token.secret.as_bytes().to_vec();
-            door.scalar(sql, [token.org.into(), token.id.into(), now.into(), secret.into()]).await?
+            runner.scalar(sql, [token.org.into(), token.id.into(), now.into(), secret.into()]).await?
         }
         Caller::Person(person) => {
             let sql = installation_sql!(
@@ -173,7 +173,7 @@ pub async fn still_good(core: &Arc<Core>, caller: &Caller) -> Result<()> {
                  WHERE s.id = $1 AND s.user_id = $2 AND s.revoked_at IS NULL AND u.disabled_at IS NULL \
                  AND (s.kind = 'TOKENS' OR s.expires_at > $3)"
             );
-            door.scalar(sql, [person.session.into(), person.id.into(), now.into()]).await?
+            runner.scalar(sql, [person.session.into(), person.id.into(), now.into()]).await?
         }
     };
     found.map(drop).ok_or_else(unknown)
@@ -186,7 +186,7 @@ pub async fn still_good(core: &Arc<Core>, caller: &Caller) -> Result<()> {
 pub async fn membership(core: &Arc<Core>, caller: &Caller, org: OrgId) -> Result<Membership> {
     let membership = match caller {
         // A chat's decisions are authorized where they come in (`domain/chat_approvals`).
-        Caller::Anonymous | Caller::Chatting(_) => None,
+        Caller::Anonymous | Caller::LinkedChat(_) => None,
         Caller::System => {
             Some(Membership { role: None, permissions: Permission::ALL.iter().copied().collect() })
         }
@@ -195,12 +195,12 @@ pub async fn membership(core: &Arc<Core>, caller: &Caller, org: OrgId) -> Result
             Some(Membership { role: None, permissions })
         }
         Caller::Token(_) => None,
-        Caller::Person(person) => match belonging(core, person.id, org).await? {
-            Some(Belonging { lacks_second_factor: true, .. }) => {
+        Caller::Person(person) => match cached_membership(core, person.id, org).await? {
+            Some(CachedMembership { lacks_second_factor: true, .. }) => {
                 let detail = "This organization requires a second factor; set one up first.";
                 return Err(Problem::new(Code::SecondFactorRequired, detail));
             }
-            Some(Belonging { role, .. }) => {
+            Some(CachedMembership { role, .. }) => {
                 Some(Membership { role: Some(role), permissions: core.policy.role_permissions(org, role) })
             }
             None => None,
@@ -217,7 +217,7 @@ row! {
     }
 }
 
-async fn belonging(core: &Arc<Core>, user: UserId, org: OrgId) -> Result<Option<Belonging>> {
+async fn cached_membership(core: &Arc<Core>, user: UserId, org: OrgId) -> Result<Option<CachedMembership>> {
     if let Some(known) = core.access.cache.roles.get(&(user, org)) {
         return Ok(known);
     }
@@ -228,7 +228,7 @@ async fn belonging(core: &Arc<Core>, user: UserId, org: OrgId) -> Result<Option<
     );
     let found = match core.db.installation().one(sql, [org.into(), user.into()]).await? {
         Some(Member { role, lacks_second_factor }) => {
-            Some(Belonging { role: role.parse().map_err(Problem::internal)?, lacks_second_factor })
+            Some(CachedMembership { role: role.parse().map_err(Problem::internal)?, lacks_second_factor })
         }
         None => None,
     };
@@ -326,8 +326,8 @@ async fn person(core: &Arc<Core>, claims: Claims) -> Result<Caller> {
 }
 
 /// Verifies an access token whose key is not loaded yet, after looking the key up.
-async fn of_new_key(core: &Core, kid: &str, bearer: &str) -> Result<Claims> {
-    if keys::look_for(core, kid).await? {
+async fn verify_with_new_key(core: &Core, kid: &str, bearer: &str) -> Result<Claims> {
+    if keys::look_up(core, kid).await? {
         return core.access.jwt.verify(bearer, core.clock.now()).map_err(refusal);
     }
     Err(unknown())

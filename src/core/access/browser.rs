@@ -20,7 +20,7 @@ use crate::{
     },
     core::{
         Core,
-        store::sql::{Door as _, installation_sql, row},
+        store::sql::{RunSql as _, installation_sql, row},
     },
 };
 

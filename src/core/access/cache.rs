@@ -20,7 +20,7 @@ pub const CREDENTIALS_KEPT: Duration = Duration::from_secs(2);
 
 /// A cached membership.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Belonging {
+pub(super) struct CachedMembership {
     pub role: Role,
     /// The organization requires a second factor, and the person has none.
     pub lacks_second_factor: bool,
@@ -32,9 +32,9 @@ pub struct CredentialCache {
     pub(super) callers: Cache<TokenHash, Caller>,
     /// Tokens that the database refused recently. They are refused again without a query.
     pub(super) refused: Cache<TokenHash, ()>,
-    /// Tokens that the database accepted in the last day: not made up, even if revoked since.
-    pub(super) proven: Cache<TokenHash, ()>,
-    pub(super) roles: Cache<(UserId, OrgId), Option<Belonging>>,
+    /// Tokens that the database accepted in the last day and has not refused since: not made up, though perhaps revoked.
+    proven: Cache<TokenHash, ()>,
+    pub(super) roles: Cache<(UserId, OrgId), Option<CachedMembership>>,
     /// Signals long-lived connections that something was dropped.
     invalidated: watch::Sender<u64>,
 }
@@ -84,6 +84,11 @@ impl CredentialCache {
         self.proven.insert(token, ());
     }
 
+    /// Records that the database refused this token.
+    pub(super) fn forget_proven(&self, token: &TokenHash) {
+        self.proven.invalidate(token);
+    }
+
     /// Drops everything once `tx` has committed, even if its caller has gone away by then.
     pub(crate) fn invalidate_after(&self, tx: &Transaction) {
         let cache = self.clone();
@@ -91,7 +96,7 @@ impl CredentialCache {
     }
 
     /// Signals every future [`CredentialCache::invalidate_all`], so that long-lived connections check their callers
-    /// again ([`still_good`](super::authn::still_good)).
+    /// again ([`require_valid`](super::authn::require_valid)).
     #[must_use]
     pub fn invalidated(&self) -> watch::Receiver<u64> {
         self.invalidated.subscribe()

@@ -3,10 +3,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::token::TokenHash;
-use crate::base::permission::{PermissionSet, Role};
 use crate::base::{
     enums::{ActorKind, CredentialUsed, SessionKind},
     ids::{ChannelId, OrgId, SessionId, TokenId, UserId},
+    permission::{PermissionSet, Role},
     problem::{Code, Problem, Result},
     time::Timestamp,
 };
@@ -19,7 +19,7 @@ pub enum Caller {
     Person(Arc<Person>),
     /// A person in a chat that they have linked. Created for a decision that comes in through the chat; no request has
     /// it.
-    Chatting(Arc<Chatting>),
+    LinkedChat(Arc<LinkedChat>),
     /// A service token: an integration.
     Token(Arc<ServiceToken>),
     /// The operator at the command line, or the service itself.
@@ -42,7 +42,7 @@ pub struct Person {
 
 /// A person in a chat that they have linked.
 #[derive(Debug)]
-pub struct Chatting {
+pub struct LinkedChat {
     pub id: UserId,
     pub name: String,
     pub channel: ChannelId,
@@ -67,7 +67,7 @@ pub struct ServiceToken {
 /// A caller's rights in one organization.
 #[derive(Clone, Copy, Debug)]
 pub struct Membership {
-    /// The role; `None` for a service token.
+    /// The role; `None` for a service token and for the service itself.
     pub role: Option<Role>,
     /// The permissions in effect.
     pub permissions: PermissionSet,
@@ -82,7 +82,7 @@ pub enum CredentialKey {
 }
 
 /// The memberships of callers in one organization, by credential. A missing caller must be checked individually.
-pub type Admitted = HashMap<CredentialKey, Membership>;
+pub type Memberships = HashMap<CredentialKey, Membership>;
 
 impl Caller {
     /// Refuses a credential that has expired since it was checked.
@@ -93,7 +93,7 @@ impl Caller {
         let expires_at = match self {
             Self::Person(person) => Some(person.expires_at),
             Self::Token(token) => token.expires_at,
-            Self::Anonymous | Self::Chatting(_) | Self::System => None,
+            Self::Anonymous | Self::LinkedChat(_) | Self::System => None,
         };
         match expires_at {
             Some(at) if at <= now => Err(Problem::new(Code::TokenExpired, "The token has expired.")),
@@ -111,7 +111,7 @@ impl Caller {
                 Code::Unauthenticated,
                 "Sign in, or send a token in `Authorization: Bearer <token>`.",
             )),
-            Self::Person(_) | Self::Chatting(_) | Self::Token(_) | Self::System => Ok(()),
+            Self::Person(_) | Self::LinkedChat(_) | Self::Token(_) | Self::System => Ok(()),
         }
     }
 
@@ -134,7 +134,7 @@ impl Caller {
             Self::Anonymous => false,
             Self::Person(person) => person.email_confirmed,
             // Chats only accept decisions from people with a confirmed address.
-            Self::Chatting(_) | Self::Token(_) | Self::System => true,
+            Self::LinkedChat(_) | Self::Token(_) | Self::System => true,
         }
     }
 
@@ -143,7 +143,7 @@ impl Caller {
     pub fn user(&self) -> Option<UserId> {
         match self {
             Self::Person(person) => Some(person.id),
-            Self::Chatting(person) => Some(person.id),
+            Self::LinkedChat(person) => Some(person.id),
             _ => None,
         }
     }
@@ -162,7 +162,7 @@ impl Caller {
     pub fn kind(&self) -> ActorKind {
         match self {
             Self::Anonymous => ActorKind::Anonymous,
-            Self::Person(_) | Self::Chatting(_) => ActorKind::User,
+            Self::Person(_) | Self::LinkedChat(_) => ActorKind::User,
             Self::Token(_) => ActorKind::ServiceToken,
             Self::System => ActorKind::System,
         }
@@ -176,10 +176,10 @@ impl Caller {
 
     /// The credential in the audit log: its kind, and its id.
     #[must_use]
-    pub fn credential(&self) -> (Option<CredentialUsed>, Option<i64>) {
+    pub fn audited_credential(&self) -> (Option<CredentialUsed>, Option<i64>) {
         match self {
             Self::Person(person) => (Some(CredentialUsed::Session), Some(person.session.0)),
-            Self::Chatting(person) => (Some(CredentialUsed::ChannelLink), Some(person.channel.0)),
+            Self::LinkedChat(person) => (Some(CredentialUsed::ChannelLink), Some(person.channel.0)),
             Self::Token(token) => (Some(CredentialUsed::ServiceToken), Some(token.id.0)),
             Self::Anonymous | Self::System => (None, None),
         }
@@ -196,11 +196,11 @@ impl Caller {
 
     /// The credential, if there is one.
     #[must_use]
-    pub fn who(&self) -> Option<CredentialKey> {
+    pub fn credential_key(&self) -> Option<CredentialKey> {
         match self {
             Self::Person(person) => Some(CredentialKey::Session(person.session)),
             Self::Token(token) => Some(CredentialKey::Token(token.id, token.secret)),
-            Self::Anonymous | Self::Chatting(_) | Self::System => None,
+            Self::Anonymous | Self::LinkedChat(_) | Self::System => None,
         }
     }
 
@@ -209,7 +209,7 @@ impl Caller {
         match self {
             Self::Anonymous => "",
             Self::Person(person) => &person.name,
-            Self::Chatting(person) => &person.name,
+            Self::LinkedChat(person) => &person.name,
             Self::Token(token) => &token.name,
             Self::System => "system",
         }

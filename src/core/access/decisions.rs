@@ -29,7 +29,7 @@ use crate::{
     core::{
         Core,
         access::{Caller, Membership},
-        store::sql::{Door as _, Write as _, every_org_sql, row},
+        store::sql::{RunSql as _, RunWritingSql as _, every_org_sql, row},
     },
 };
 
@@ -96,7 +96,7 @@ impl Decisions {
     ) {
         let (role, token, outcome) = match caller {
             Caller::Anonymous | Caller::System => return,
-            Caller::Person(_) | Caller::Chatting(_) => {
+            Caller::Person(_) | Caller::LinkedChat(_) => {
                 let allowed = membership.permissions.contains(permission);
                 (membership.role, 0, if allowed { Outcome::Allowed } else { Outcome::Refused })
             }
@@ -248,13 +248,13 @@ pub async fn recorded(core: &Core, org: Option<OrgId>, days: i64) -> Result<Vec<
          CAST(SUM(count) AS BIGINT) AS count FROM decisions WHERE day >= $1";
     const BY: &str = " GROUP BY organization_id, subject, token_id, operation, permission, outcome";
     let first = core.clock.now().0.div_euclid(DAY_MS) - days + 1;
-    let door = core.db.every_org();
+    let runner = core.db.every_org();
     let counted: Vec<CountedCalls> = match org {
         Some(org) => {
             let sql = every_org_sql!(SUM, " AND organization_id = $2", BY);
-            door.all(sql, [first.into(), org.into()]).await?
+            runner.all(sql, [first.into(), org.into()]).await?
         }
-        None => door.all(every_org_sql!(SUM, BY), [first.into()]).await?,
+        None => runner.all(every_org_sql!(SUM, BY), [first.into()]).await?,
     };
     // A permission that this version does not know can't be simulated.
     Ok(counted.into_iter().filter_map(CountedCalls::decision).collect())

@@ -21,10 +21,10 @@ pub mod token;
 
 pub use self::{
     cache::{CREDENTIALS_KEPT, CredentialCache},
-    caller::{Admitted, Caller, Chatting, CredentialKey, Membership, Person, ServiceToken},
+    caller::{Caller, CredentialKey, LinkedChat, Membership, Memberships, Person, ServiceToken},
     cookie_jar::{Jar, JarChange},
     permits::{Permit, Permits},
-    recheck::admitted,
+    recheck::load_memberships,
     scope::Scope,
 };
 use self::{decisions::Decisions, jwt::JwtKeys, org_policies::Rules, password::Passwords};
@@ -58,7 +58,7 @@ impl Access {
         permits: Permits,
     ) -> anyhow::Result<Self> {
         Ok(Self {
-            cache: CredentialCache::kept_for(options.credentials_kept),
+            cache: CredentialCache::kept_for(options.credential_cache_ttl),
             jwt: JwtKeys::new(keys, config.issuer())?,
             lookups: Lookups::default(),
             passwords: Passwords::new(options.password_cost)?,

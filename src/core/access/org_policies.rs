@@ -17,7 +17,7 @@ use crate::{
         policy::Given,
         store::{
             Db,
-            sql::{Door as _, every_org_sql, installation_sql, row},
+            sql::{RunSql as _, every_org_sql, installation_sql, row},
         },
     },
 };

@@ -1,6 +1,6 @@
 //! Re-checks many callers at once, with two statements in total.
 
-use super::{Admitted, Caller, CredentialKey, Membership, ServiceToken};
+use super::{Caller, CredentialKey, Membership, Memberships, ServiceToken};
 use crate::{
     base::{
         ids::{OrgId, SessionId, TokenId},
@@ -9,22 +9,22 @@ use crate::{
     },
     core::{
         Core,
-        store::sql::{Door as _, installation_sql, row},
+        store::sql::{RunSql as _, installation_sql, row},
     },
 };
 
 /// Reads the current memberships of these callers in `org` from the database, not from the cache.
-pub async fn admitted(core: &Core, org: OrgId, callers: &[Caller]) -> Result<Admitted> {
-    let mut admitted = Admitted::new();
+pub async fn load_memberships(core: &Core, org: OrgId, callers: &[Caller]) -> Result<Memberships> {
+    let mut memberships = Memberships::new();
     let sessions: Vec<i64> = callers.iter().filter_map(session).collect();
     if !sessions.is_empty() {
-        of_sessions(core, org, sessions, &mut admitted).await?;
+        of_sessions(core, org, sessions, &mut memberships).await?;
     }
     let tokens: Vec<&ServiceToken> = callers.iter().filter_map(|caller| token(caller, org)).collect();
     if !tokens.is_empty() {
-        of_tokens(core, org, &tokens, &mut admitted).await?;
+        of_tokens(core, org, &tokens, &mut memberships).await?;
     }
-    Ok(admitted)
+    Ok(memberships)
 }
 
 fn session(caller: &Caller) -> Option<i64> {
@@ -43,7 +43,12 @@ row! {
     }
 }
 
-async fn of_sessions(core: &Core, org: OrgId, sessions: Vec<i64>, admitted: &mut Admitted) -> Result<()> {
+async fn of_sessions(
+    core: &Core,
+    org: OrgId,
+    sessions: Vec<i64>,
+    memberships: &mut Memberships,
+) -> Result<()> {
     // With a join, SQLite would go through all members for each session.
     let sql = installation_sql!(
         "SELECT s.id AS id, (SELECT m.role FROM members m WHERE m.organization_id = $1 AND m.user_id = s.user_id) AS role \
@@ -57,7 +62,7 @@ async fn of_sessions(core: &Core, org: OrgId, sessions: Vec<i64>, admitted: &mut
         let Some(role) = role else { continue };
         let role = role.parse().map_err(Problem::internal)?;
         let permissions = core.policy.role_permissions(org, role);
-        admitted.insert(CredentialKey::Session(id), Membership { role: Some(role), permissions });
+        memberships.insert(CredentialKey::Session(id), Membership { role: Some(role), permissions });
     }
     Ok(())
 }
@@ -73,7 +78,12 @@ row! {
     }
 }
 
-async fn of_tokens(core: &Core, org: OrgId, tokens: &[&ServiceToken], admitted: &mut Admitted) -> Result<()> {
+async fn of_tokens(
+    core: &Core,
+    org: OrgId,
+    tokens: &[&ServiceToken],
+    memberships: &mut Memberships,
+) -> Result<()> {
     let sql = installation_sql!(
         "SELECT id, token_hash, previous_token_hash, previous_expires_at, expires_at FROM service_tokens \
          WHERE organization_id = $1 AND id = ANY($2) AND revoked_at IS NULL"
@@ -88,7 +98,7 @@ async fn of_tokens(core: &Core, org: OrgId, tokens: &[&ServiceToken], admitted: 
             let is_previous = overlaps && row.previous_token_hash.as_deref() == Some(secret);
             if is_live && (row.token_hash == secret || is_previous) {
                 let permissions = token.permissions.intersection(cap);
-                admitted.insert(
+                memberships.insert(
                     CredentialKey::Token(row.id, token.secret),
                     Membership { role: None, permissions },
                 );

@@ -57,12 +57,12 @@ impl Scope {
     }
 
     /// A copy for a subscriber who shares an event with others.
-    pub(crate) fn sharing(&self, memo: Arc<Memo>) -> Self {
+    pub(crate) fn with_memo(&self, memo: Arc<Memo>) -> Self {
         self.with(Some(memo), None)
     }
 
     /// A copy whose first transaction must meet the precondition.
-    pub(crate) fn expecting(&self, expected: Arc<dyn Precondition>) -> Self {
+    pub(crate) fn with_precondition(&self, expected: Arc<dyn Precondition>) -> Self {
         self.with(self.memo.clone(), Some(expected))
     }
 
@@ -119,7 +119,7 @@ impl Scope {
 
     /// The caller's permissions of these kinds, as JSON: the actions that a record offers its reader.
     #[must_use]
-    pub fn can(&self, kinds: &[&str]) -> String {
+    pub fn permissions_json(&self, kinds: &[&str]) -> String {
         let of_kind = |name: &&str| {
             kinds.iter().any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.starts_with('.')))
         };
@@ -130,7 +130,7 @@ impl Scope {
     /// The policy's explanation for the caller and `permission`. `None` where the policy does not apply: to the service
     /// itself, and to a service token that was not issued with the permission.
     #[must_use]
-    pub fn why(&self, permission: Permission) -> Option<Explanation> {
+    pub fn explain(&self, permission: Permission) -> Option<Explanation> {
         let subject = match (self.membership.role, &self.request.caller) {
             (Some(role), _) => Subject::Role(role),
             (None, Caller::Token(token)) if token.permissions.contains(permission) => Subject::ServiceToken,
@@ -142,8 +142,8 @@ impl Scope {
     /// Why the caller may or may not use `permission` here, in a sentence; with policy lines if the caller may read the
     /// policy.
     #[must_use]
-    pub fn reason(&self, permission: Permission) -> String {
-        match (self.why(permission), &self.request.caller) {
+    pub fn explain_in_words(&self, permission: Permission) -> String {
+        match (self.explain(permission), &self.request.caller) {
             (Some(why), _) if self.may(Permission::PolicyView) => why.reason,
             (Some(why), _) => {
                 let may = if why.allowed { "may" } else { "may not" };

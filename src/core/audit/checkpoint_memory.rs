@@ -27,7 +27,7 @@ use crate::{
         sealing::KeyFile,
         store::{
             Db,
-            sql::{Door, InstallationSql, installation_sql, row},
+            sql::{InstallationSql, RunSql, installation_sql, row},
         },
     },
 };
@@ -124,7 +124,7 @@ impl Trust {
 /// The last signed end of a chain, if its current end may be signed. Otherwise the chain is refused.
 pub(super) async fn believe(
     core: &Core,
-    state: &impl Door<Sql = InstallationSql>,
+    state: &impl RunSql<Sql = InstallationSql>,
     chain: i64,
     end: &ChainEnd,
 ) -> Result<Option<ChainEnd>> {
@@ -145,7 +145,7 @@ pub(super) async fn believe(
 /// process that signed `known` last.
 pub(super) async fn contradicted(
     core: &Core,
-    state: &impl Door<Sql = InstallationSql>,
+    state: &impl RunSql<Sql = InstallationSql>,
     chain: i64,
     end: ChainEnd,
     known: Option<ChainEnd>,
@@ -175,7 +175,7 @@ pub(super) async fn contradicted(
 /// Why a statement can't be the newest for a process that signed `known` last; `None` if it can. Another process may
 /// have signed after it: then the line that this one signed must still be there, unless retention has removed it.
 async fn forgotten(
-    door: &impl Door<Sql = InstallationSql>,
+    runner: &impl RunSql<Sql = InstallationSql>,
     chain: i64,
     known: &ChainEnd,
     newest: &ChainEnd,
@@ -184,7 +184,7 @@ async fn forgotten(
         Ordering::Less => false,
         Ordering::Equal => newest.hash == known.hash,
         Ordering::Greater => {
-            let line = page(door, chain, known.seq - 1, known.seq).await?;
+            let line = page(runner, chain, known.seq - 1, known.seq).await?;
             line.first().is_none_or(|line| line.hash == known.hash)
         }
     };
@@ -193,7 +193,7 @@ async fn forgotten(
 
 /// Why a log without lines, though there were some, can't be believed; `None` if retention has removed them all.
 async fn emptied(
-    door: &impl Door<Sql = InstallationSql>,
+    runner: &impl RunSql<Sql = InstallationSql>,
     chain: i64,
     newest: &ChainEnd,
 ) -> Result<Option<String>> {
@@ -201,27 +201,30 @@ async fn emptied(
         "SELECT k.seq FROM audit_checkpoints k JOIN audit_chains c ON c.chain = k.chain AND c.last_seq = k.seq \
          WHERE k.chain = $1 AND k.seq = $2 AND k.kind = 'TOMBSTONE'"
     );
-    let removed: Option<i64> = door.scalar(removed, [chain.into(), newest.seq.into()]).await?;
+    let removed: Option<i64> = runner.scalar(removed, [chain.into(), newest.seq.into()]).await?;
     Ok(removed.is_none().then(|| "its lines are missing".to_owned()))
 }
 
 /// The first statement about lines at a place or after it; without one, the chain's end.
 async fn next(
-    door: &impl Door<Sql = InstallationSql>,
+    runner: &impl RunSql<Sql = InstallationSql>,
     keys: &[PublicKey],
     chain: i64,
     from: &ChainEnd,
 ) -> Result<Belief> {
     let sql = installation_sql!(STATED, "WHERE chain = $1 AND seq >= $2 ORDER BY seq, kind LIMIT 1");
-    if let Some(stated) = door.one(sql, [chain.into(), from.seq.into()]).await? {
+    if let Some(stated) = runner.one(sql, [chain.into(), from.seq.into()]).await? {
         return Ok(believed(stated, keys));
     }
-    Ok(Ok(head(door, chain).await?.unwrap_or_else(|| from.clone())))
+    Ok(Ok(head(runner, chain).await?.unwrap_or_else(|| from.clone())))
 }
 
 /// The end of a chain; `None` without a line.
-pub(super) async fn head(door: &impl Door<Sql = InstallationSql>, chain: i64) -> Result<Option<ChainEnd>> {
-    door.one(installation_sql!(HEADS, "WHERE chain = $1"), [chain.into()]).await
+pub(super) async fn head(
+    runner: &impl RunSql<Sql = InstallationSql>,
+    chain: i64,
+) -> Result<Option<ChainEnd>> {
+    runner.one(installation_sql!(HEADS, "WHERE chain = $1"), [chain.into()]).await
 }
 
 row! {
@@ -289,29 +292,29 @@ pub async fn doubts(db: &Db, keys: &KeyFile) -> Result<Vec<(i64, String)>> {
 
 /// The last signed end up to a place, if the lines since then lead to `end`.
 pub(super) async fn continued(
-    door: &impl Door<Sql = InstallationSql>,
+    runner: &impl RunSql<Sql = InstallationSql>,
     keys: &[PublicKey],
     chain: i64,
     end: &ChainEnd,
     up_to: i64,
 ) -> Result<Belief> {
-    let signed = match newest(door, keys, chain, up_to).await? {
+    let signed = match newest(runner, keys, chain, up_to).await? {
         Ok(signed) => signed,
         Err(why) => return Ok(Err(why)),
     };
-    let broken = broken(door, chain, &signed, end).await?;
+    let broken = broken(runner, chain, &signed, end).await?;
     Ok(broken.map_or(Ok(signed), Err))
 }
 
 /// The newest statement about a chain's lines up to a place; its beginning if there is none.
 pub(super) async fn newest(
-    door: &impl Door<Sql = InstallationSql>,
+    runner: &impl RunSql<Sql = InstallationSql>,
     keys: &[PublicKey],
     chain: i64,
     up_to: i64,
 ) -> Result<Belief> {
     let sql = installation_sql!(STATED, "WHERE chain = $1 AND seq <= $2 ORDER BY seq DESC, kind LIMIT 1");
-    let found = door.one(sql, [chain.into(), up_to.into()]).await?;
+    let found = runner.one(sql, [chain.into(), up_to.into()]).await?;
     Ok(found.map_or(Ok(ChainEnd { seq: 0, hash: GENESIS.to_vec() }), |stated| believed(stated, keys)))
 }
 
@@ -325,7 +328,7 @@ pub(super) fn believed(stated: StoredStatement, keys: &[PublicKey]) -> Belief {
 
 /// Rehashes the lines between two places. Returns the first fault.
 async fn broken(
-    door: &impl Door<Sql = InstallationSql>,
+    runner: &impl RunSql<Sql = InstallationSql>,
     chain: i64,
     signed: &ChainEnd,
     end: &ChainEnd,
@@ -335,7 +338,7 @@ async fn broken(
     }
     let mut last = signed.clone();
     while last.seq < end.seq {
-        let rows = page(door, chain, last.seq, end.seq).await?;
+        let rows = page(runner, chain, last.seq, end.seq).await?;
         let next = last.seq + 1;
         if rows.is_empty() {
             return Ok(Some(format!("line {next} is missing")));

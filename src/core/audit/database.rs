@@ -23,7 +23,7 @@ use crate::{
     },
     core::{
         Core,
-        store::sql::{Door, InstallationSql, installation_sql, row},
+        store::sql::{InstallationSql, RunSql, installation_sql, row},
     },
 };
 
@@ -152,7 +152,7 @@ row! {
 /// The first and last place of an export; for an empty export, the place after the end, and the end. Lines behind the
 /// tombstone are about to be removed.
 async fn range(
-    state: &impl Door<Sql = InstallationSql>,
+    state: &impl RunSql<Sql = InstallationSql>,
     chain: i64,
     from: Option<Timestamp>,
     to: Option<Timestamp>,
@@ -177,7 +177,7 @@ async fn range(
 /// process's memory from before the snapshot.
 async fn header(
     core: &Core,
-    state: &impl Door<Sql = InstallationSql>,
+    state: &impl RunSql<Sql = InstallationSql>,
     chain: i64,
     (first, last): (i64, i64),
     known: Option<ChainEnd>,
@@ -203,7 +203,7 @@ async fn header(
 
 /// The lines after one place, up to another.
 pub(super) async fn page(
-    door: &impl Door<Sql = InstallationSql>,
+    runner: &impl RunSql<Sql = InstallationSql>,
     chain: i64,
     after: i64,
     last: i64,
@@ -214,19 +214,19 @@ pub(super) async fn page(
         ", chain_seq, prev_hash, hash FROM audit_log \
          WHERE COALESCE(organization_id, 0) = $1 AND chain_seq > $2 AND chain_seq <= $3 ORDER BY chain_seq LIMIT $4"
     );
-    door.all(sql, [chain.into(), after.into(), last.into(), i64::from(ROWS).into()]).await
+    runner.all(sql, [chain.into(), after.into(), last.into(), i64::from(ROWS).into()]).await
 }
 
 /// The signed statements about places, in order.
 async fn statements(
-    door: &impl Door<Sql = InstallationSql>,
+    runner: &impl RunSql<Sql = InstallationSql>,
     chain: i64,
     first: i64,
     last: i64,
 ) -> Result<Vec<StoredStatement>> {
     let sql =
         installation_sql!(STATED, "WHERE chain = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq, kind DESC");
-    door.all(sql, [chain.into(), first.into(), last.into()]).await
+    runner.all(sql, [chain.into(), first.into(), last.into()]).await
 }
 
 /// The rows of [`StoredStatement`]s.

@@ -130,7 +130,7 @@ impl AuditLine {
 
     /// Adds the actor and the credential.
     pub fn by(self, caller: &Caller) -> Self {
-        let (credential_kind, credential_id) = caller.credential();
+        let (credential_kind, credential_id) = caller.audited_credential();
         Self {
             actor_kind: caller.kind().as_str().into(),
             actor_id: caller.actor(),

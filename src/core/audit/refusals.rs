@@ -23,7 +23,7 @@ use crate::{
     base::{
         enums::{ActorKind, AuditOutcome},
         ids::{AgentId, OrgId, UserId},
-        network::network,
+        network::client_network,
         permission::Permission,
         problem::{Code, Problem, Result},
         time::Timestamp,
@@ -38,11 +38,11 @@ use crate::{
 
 /// The maximum number of distinct refusals of known callers kept at a time: callers could fill the memory and the log
 /// with them.
-const MOST_KNOWN: usize = 1_024;
+const MAX_KNOWN: usize = 1_024;
 /// The same for callers without a valid credential.
-const MOST_UNKNOWN: usize = 128;
+const MAX_UNKNOWN: usize = 128;
 /// The same for one known caller.
-const MOST_OF_ONE: usize = 32;
+const MAX_OF_ONE: usize = 32;
 
 /// Refusals that have not been written yet.
 #[derive(Default)]
@@ -156,15 +156,15 @@ impl Refusals {
 impl PendingRefusals {
     fn make_room(&mut self, key: &Key) -> bool {
         if key.is_unknown() {
-            let room = self.unknown < MOST_UNKNOWN;
+            let room = self.unknown < MAX_UNKNOWN;
             self.unknown += usize::from(room);
             return room;
         }
-        if self.lines.len() - self.unknown >= MOST_KNOWN {
+        if self.lines.len() - self.unknown >= MAX_KNOWN {
             return false;
         }
         let of_one = self.of_one.entry(key.actor).or_default();
-        let room = *of_one < MOST_OF_ONE;
+        let room = *of_one < MAX_OF_ONE;
         *of_one += usize::from(room);
         room
     }
@@ -206,12 +206,12 @@ pub fn refused(
     let key = Key {
         org,
         actor: (caller.kind(), caller.actor()),
-        credential: caller.credential().1,
+        credential: caller.audited_credential().1,
         operation: operation.to_owned(),
         permission,
         why: problem.code.as_str().into(),
         target: target.map(|org| org.0),
-        ip: request.ip.map(network),
+        ip: request.ip.map(client_network),
     };
     let now = core.clock.now();
     core.audit.refusals.add(key, now, || {
@@ -283,7 +283,7 @@ pub fn refused_account(
         permission: None,
         why: code.as_str().into(),
         target: user.map(|id| id.0),
-        ip: ip.map(network),
+        ip: ip.map(client_network),
     };
     let now = core.clock.now();
     core.audit.refusals.add(key, now, || {
@@ -308,12 +308,12 @@ pub fn rate_limited(core: &Core, caller: &Caller, ip: Option<IpAddr>, request_id
     let key = Key {
         org,
         actor: (caller.kind(), caller.actor()),
-        credential: caller.credential().1,
+        credential: caller.audited_credential().1,
         operation: "request".to_owned(),
         permission: None,
         why: Code::RateLimited.as_str().into(),
         target: None,
-        ip: ip.map(network),
+        ip: ip.map(client_network),
     };
     let now = core.clock.now();
     core.audit.refusals.add(key, now, || {
@@ -426,9 +426,9 @@ mod tests {
             add(&refusals, key(Some(7), &format!("o{n}")), 1);
         }
         add(&refusals, key(Some(8), "a"), 1);
-        assert_eq!(refusals.lost.load(Ordering::Relaxed) as usize, 20_000 - MOST_UNKNOWN - MOST_OF_ONE);
+        assert_eq!(refusals.lost.load(Ordering::Relaxed) as usize, 20_000 - MAX_UNKNOWN - MAX_OF_ONE);
         let taken = refusals.take_due(Timestamp(1), false);
-        assert_eq!(taken.len(), MOST_UNKNOWN + MOST_OF_ONE + 1);
+        assert_eq!(taken.len(), MAX_UNKNOWN + MAX_OF_ONE + 1);
         assert!(taken.iter().any(|(key, ..)| key.actor.1 == Some(8)));
     }
 

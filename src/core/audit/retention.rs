@@ -23,7 +23,7 @@ use crate::{
     },
     core::{
         Core,
-        store::sql::{Door as _, InstallationSql, Write as _, installation_sql},
+        store::sql::{InstallationSql, RunSql as _, RunWritingSql as _, installation_sql},
     },
 };
 

@@ -315,7 +315,7 @@ impl std::fmt::Display for Report {
         write!(
             f,
             "good: {} ({first} to {}), signed up to {}",
-            crate::base::numerals::counted(self.lines, "line"),
+            crate::base::numerals::with_noun(self.lines, "line"),
             self.last_seq,
             self.signed_up_to
         )?;

@@ -16,7 +16,7 @@ use crate::base::bounds;
 /// The rules that are built in.
 const BUILT_IN: &str = include_str!("../../../policies/risk.toml");
 /// The most rules: all are tried for every tool call, and agents decide how many there are.
-const MOST_RULES: usize = 30;
+const MAX_RULES: usize = 30;
 /// The risk where no rule applies.
 pub const UNKNOWN: i64 = 50;
 /// The kinds of tools of the Agent Client Protocol.
@@ -86,8 +86,8 @@ impl RiskRules {
     fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
         let file: File = file::parse(name, text)?;
         let mut mistakes = Vec::new();
-        if file.rule.len() > MOST_RULES {
-            mistakes.push(format!("{name}: {} rules; there may be at most {MOST_RULES}", file.rule.len()));
+        if file.rule.len() > MAX_RULES {
+            mistakes.push(format!("{name}: {} rules; there may be at most {MAX_RULES}", file.rule.len()));
         }
         let mut rules: Vec<RiskRule> = Vec::new();
         for rule in file.rule {

@@ -16,13 +16,13 @@ use tokio::{sync::OnceCell, time::Instant};
 
 use crate::{
     base::problem::Result,
-    core::access::{Admitted, Caller, Membership},
+    core::access::{Caller, Membership, Memberships},
 };
 
 /// The lookups shared by the subscribers of one event.
 pub struct Memo {
     made: Instant,
-    admitted: OnceCell<Admitted>,
+    memberships: OnceCell<Memberships>,
     reads: Mutex<HashMap<Question, Arc<OnceCell<Rows>>>>,
 }
 
@@ -33,7 +33,7 @@ pub type Rows = Vec<Arc<QueryResult>>;
 
 impl Default for Memo {
     fn default() -> Self {
-        Self { made: Instant::now(), admitted: OnceCell::new(), reads: Mutex::default() }
+        Self { made: Instant::now(), memberships: OnceCell::new(), reads: Mutex::default() }
     }
 }
 
@@ -42,13 +42,13 @@ impl Memo {
     pub async fn membership(
         &self,
         caller: &Caller,
-        all: impl Future<Output = Result<Admitted>> + Send,
+        all: impl Future<Output = Result<Memberships>> + Send,
     ) -> Result<Option<Membership>> {
         if !self.is_fresh() {
             return Ok(None);
         }
-        let admitted = self.admitted.get_or_try_init(|| all).await?;
-        Ok(caller.who().and_then(|who| admitted.get(&who)).copied())
+        let memberships = self.memberships.get_or_try_init(|| all).await?;
+        Ok(caller.credential_key().and_then(|key| memberships.get(&key)).copied())
     }
 
     /// The rows that `read` fetches for a statement and its keys, fetched once for everyone with the same question.

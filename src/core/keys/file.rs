@@ -76,7 +76,7 @@ pub async fn rotate_sealing(core: &Core, only_prepare: bool) -> Result<(u32, boo
 async fn acquire_lock(keys: &Path, tries: u32) -> Result<File> {
     let path = beside(keys);
     let failed = |error: io::Error| Problem::internal(anyhow::anyhow!("{}: {error}", path.display()));
-    let file = files::private().create(true).truncate(false).open(&path).map_err(failed)?;
+    let file = files::private_options().create(true).truncate(false).open(&path).map_err(failed)?;
     for _ in 0..tries {
         match file.try_lock() {
             Ok(()) => return Ok(file),

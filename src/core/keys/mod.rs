@@ -29,7 +29,7 @@ pub use self::{
     present::require_presence,
     rewrap::{Pace, Progress, in_use, open_one, require_unused, retire, rewrap},
     signing::{
-        ListedKey, Rotated, State, list, load, look_for, maintain as maintain_signing,
+        ListedKey, Rotated, State, list, load, look_up, maintain as maintain_signing,
         retire as retire_signing_key, rotate,
     },
     watch::{reload, watch},

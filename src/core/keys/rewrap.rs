@@ -18,7 +18,7 @@ use super::{
 use crate::{
     base::{
         ids::OrgId,
-        numerals::counted,
+        numerals::with_noun,
         problem::{Code, Problem, Result},
     },
     core::{
@@ -118,7 +118,7 @@ pub async fn rewrap(
 ) -> Result<Progress> {
     let mut all = Progress::default();
     loop {
-        let ring = core.keys.current();
+        let ring = core.sealing.current();
         let mut round = Progress::default();
         for column in SEALED {
             walk(core, &ring, column, pace, &mut round, |now| report(column, add(all, now))).await?;
@@ -362,7 +362,7 @@ pub async fn require_unused(core: &Core, ring: &KeyRing, id: u32) -> Result<()> 
         used.iter().map(|(column, count)| format!("{}.{}: {count}", column.table, column.column)).collect();
     let detail = format!(
         "Key {id} still seals {} ({}). Run `muster key rewrap` first.",
-        counted(total, "value"),
+        with_noun(total, "value"),
         wheres.join(", ")
     );
     Err(Problem::new(Code::InUse, detail))

@@ -3,8 +3,8 @@
 //! A key is first *next* (published, so that other verifiers know it before it is used), then *active* (it signs), then
 //! *retired* (it verifies until the last token that it signed has expired; its private half is destroyed at once).
 //! There is one active key, and at most one next key. The first replica to see that a step is due takes it, under a
-//! lock on the table; the others notice at their next look (`jobs/mod.rs`). A replica that receives a token with an
-//! unknown key looks at once ([`look_for`]), but not for every made-up name: only a few times a second, and rarely for
+//! lock on the table; the others notice at their next poll (`jobs/mod.rs`). A replica that receives a token with an
+//! unknown key looks it up at once ([`look_up`]), but not for every made-up name: only a few times a second, and rarely for
 //! the same name.
 //!
 //! An installation starts with the signing keys of its key file.
@@ -30,16 +30,16 @@ use crate::{
         sealing::{SealContext, SigningKey},
         store::{
             Transaction,
-            sql::{Door, InstallationSql, Write as _, installation_sql, row},
+            sql::{InstallationSql, RunSql, RunWritingSql as _, installation_sql, row},
         },
     },
 };
 
 /// How much longer than its tokens a retired key verifies: a replica that can't reach the database signs with it until
-/// its next look.
+/// its next poll.
 const GRACE: Duration = Duration::from_secs(60);
 /// How many lookups per second unknown names may cause: anyone can make names up.
-const LOOKS_PER_SECOND: u32 = 5;
+const LOOKUPS_PER_SECOND: u32 = 5;
 const ALGORITHM: &str = "EdDSA";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -141,7 +141,7 @@ pub async fn maintain(core: &Core) -> Result<u64> {
 }
 
 /// Whether the table has the key `kid`, which a token named; if so, it is now loaded.
-pub async fn look_for(core: &Core, kid: &str) -> Result<bool> {
+pub async fn look_up(core: &Core, kid: &str) -> Result<bool> {
     if core.access.lookups.unknown.contains_key(kid) {
         return Ok(false);
     }
@@ -150,7 +150,7 @@ pub async fn look_for(core: &Core, kid: &str) -> Result<bool> {
         if recent.0.is_none_or(|since| since.elapsed() >= Duration::from_secs(1)) {
             *recent = (Some(Instant::now()), 0);
         }
-        if recent.1 >= LOOKS_PER_SECOND {
+        if recent.1 >= LOOKUPS_PER_SECOND {
             return Ok(false);
         }
         recent.1 += 1;
@@ -324,7 +324,7 @@ async fn insert(
     let until = retired_at.map(|at| at.plus(core.config.sessions.access_token_ttl()).plus(GRACE));
     let sealed = match retired_at {
         Some(_) => Vec::new(),
-        None => core.keys.seal_bytes(&key.seed[..], &seal_context(&key.kid)),
+        None => core.sealing.seal_bytes(&key.seed[..], &seal_context(&key.kid)),
     };
     let sql = installation_sql!(
         "INSERT INTO signing_keys (kid, algorithm, public_key, private_key_sealed, created_at, activate_at, \
@@ -354,7 +354,7 @@ fn put_in_force(core: &Core, rows: &[KeyRow]) -> Result<()> {
     let active = rows.iter().find(|row| row.state(now) == State::Active);
     let active = active.ok_or_else(|| Problem::internal(anyhow::anyhow!("no signing key is active")))?;
     let opened =
-        core.keys.open_bytes(&active.private_key_sealed, &seal_context(&active.kid)).map_err(|error| {
+        core.sealing.open_bytes(&active.private_key_sealed, &seal_context(&active.kid)).map_err(|error| {
             let hint = "does the key file belong to this database?";
             Problem::internal(anyhow::anyhow!("signing key {}: {error}; {hint}", active.kid))
         })?;
@@ -387,10 +387,10 @@ async fn locked(core: &Core) -> Result<Transaction> {
 }
 
 /// All keys, oldest first.
-async fn rows(door: &impl Door<Sql = InstallationSql>) -> Result<Vec<KeyRow>> {
+async fn rows(runner: &impl RunSql<Sql = InstallationSql>) -> Result<Vec<KeyRow>> {
     let sql = installation_sql!(
         "SELECT kid, public_key, private_key_sealed, created_at, activate_at, activated_at, retired_at, \
          verify_until FROM signing_keys WHERE algorithm = $1 ORDER BY created_at, kid"
     );
-    door.all(sql, [ALGORITHM.into()]).await
+    runner.all(sql, [ALGORITHM.into()]).await
 }

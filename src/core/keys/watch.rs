@@ -28,8 +28,8 @@ pub async fn watch(core: Arc<Core>) {
 pub fn reload(core: &Core) {
     match core.config.existing_keys() {
         Ok(file) => {
-            let (active, before) = (file.ring().active_id(), core.keys.active_id());
-            core.keys.replace(file.ring().clone());
+            let (active, before) = (file.ring().active_id(), core.sealing.active_id());
+            core.sealing.replace(file.ring().clone());
             tracing::info!(active, before, "keys.ring_reloaded");
         }
         Err(error) => tracing::error!(%error, "keys.file_refused; the ring is unchanged"),

@@ -288,7 +288,7 @@ fn judge(sources: Sources, live: &Compiled) -> Result<(Compiled, Vec<LintProblem
 
 /// Logs the problems and their consequences.
 fn log<'a>(problems: impl Iterator<Item = &'a LintProblem>) {
-    for problem in problems.take(bounds::NAMED) {
+    for problem in problems.take(bounds::LISTED_IN_TEXT) {
         let means = match problem.org {
             None => "the folder is ignored; the last valid policy stays in force",
             Some(_) => "the organization keeps its last valid file, or else only the denials in its rules",

@@ -10,7 +10,7 @@ use super::{
     line::LintProblem,
     source::Given,
 };
-use crate::base::numerals::counted;
+use crate::base::numerals::with_noun;
 
 /// The findings of `muster policy check` and `muster policy test`.
 #[derive(Clone, Debug, Serialize)]
@@ -33,9 +33,9 @@ impl fmt::Display for Report {
         for problem in &self.problems {
             writeln!(f, "{problem}")?;
         }
-        let files = counted(self.files, "file");
-        let organizations = counted(self.organizations, "organization");
-        write!(f, "{files}, {organizations}, {}", counted(self.problems.len(), "problem"))
+        let files = with_noun(self.files, "file");
+        let organizations = with_noun(self.organizations, "organization");
+        write!(f, "{files}, {organizations}, {}", with_noun(self.problems.len(), "problem"))
     }
 }
 

@@ -6,7 +6,7 @@ use std::{collections::HashSet, sync::Arc};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use super::send_limit::Pace;
+use super::send_limit::SendLimits;
 use crate::{
     base::ids::OrgId,
     core::{
@@ -31,7 +31,7 @@ pub struct Queue {
     pub(super) wake: watch::Sender<()>,
     pub(super) lanes: Lanes,
     /// How often channels may send.
-    pub pace: Pace,
+    pub send_limits: SendLimits,
 }
 
 type Key = (&'static str, LaneKey);
@@ -76,7 +76,7 @@ impl Drop for LaneGuard {
 }
 
 /// SQL for the lanes with due jobs, the oldest first, so that no organization's lanes are hidden behind another's.
-/// Between the two parts stands a SELECT of `organization_id`, `lane_id` and `available_at` of the due rows. A look
+/// Between the two parts stands a SELECT of `organization_id`, `lane_id` and `available_at` of the due rows. A poll
 /// takes 128 lanes of an organization, twice its share, because lanes that already have a task are among them.
 pub const OLDEST_DUE: [&str; 2] = [
     "SELECT organization_id, lane_id FROM (SELECT organization_id, lane_id, MIN(available_at) AS since, \

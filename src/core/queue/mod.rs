@@ -7,9 +7,9 @@
 //! - **Lanes.** Jobs that can hold each other up, such as those of one channel, have a lane: one task of a process that
 //!   runs the lane's due jobs, so that a vendor that hangs does not hold up others. Replicas share lanes.
 //! - **Claims.** A claim is one conditional UPDATE that raises the attempts and postpones the row for the lease: the
-//!   longest run plus [`MARGIN`]. If the replica dies, the row is due again.
+//!   longest run plus [`CLAIM_MARGIN`]. If the replica dies, the row is due again.
 //! - **Retries.** A failed job waits, longer each time ([`backoff`]), until it is given up.
-//! - **Waking.** A commit wakes the queue of its own process ([`wake_after`]). A look at all tables every second finds
+//! - **Waking.** A commit wakes the queue of its own process ([`wake_after`]). A poll of all tables every second finds
 //!   the rest, and the jobs of crashed processes.
 
 pub mod backoff;
@@ -23,7 +23,7 @@ use tokio::sync::watch;
 
 pub use self::{
     lanes::{LaneKey, OLDEST_DUE, Queue},
-    send_limit::{Full, Pace, Room},
+    send_limit::{LimitReached, SendLimits, SendPermit},
 };
 use super::{
     Core,
@@ -34,13 +34,13 @@ use super::{
 use crate::base::{problem::Result, time::Timestamp};
 
 /// How much longer than a run its claim lasts: time to record the outcome.
-pub const MARGIN: Duration = Duration::from_secs(30);
+pub const CLAIM_MARGIN: Duration = Duration::from_secs(30);
 
 /// The maximum number of jobs of a lane that run at a time.
-pub const AT_ONCE: i64 = 4;
+pub const MAX_CONCURRENT: i64 = 4;
 
-/// The longest wait that needs a wake: a longer one ends with the next look.
-const SHORT: Duration = Duration::from_secs(1);
+/// The interval of the poll: a longer wait needs no wake.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Work of one kind, each a row of the kind's table.
 pub trait Job: Sized + Send + 'static {
@@ -50,8 +50,8 @@ pub trait Job: Sized + Send + 'static {
     type Key: Clone + Send + Sync + 'static;
     /// The state that a lane's jobs share.
     type Lane: Send + Sync;
-    /// Room within a vendor's limits, held during a run.
-    type Room: Send;
+    /// A permit within a vendor's limits, held during a run.
+    type Permit: Send;
 
     /// The id of its row, for the log.
     fn id(&self) -> i64;
@@ -62,21 +62,24 @@ pub trait Job: Sized + Send + 'static {
     /// The due jobs of a lane, each the first of its order key: as many as may run at a time.
     fn due(lane: &Self::Lane) -> impl Future<Output = Result<Vec<Self>>> + Send;
 
-    /// Finds room for a job, or makes it wait for room.
-    fn admit(&self, lane: &Self::Lane) -> impl Future<Output = Result<Admission<Self::Room>>> + Send;
+    /// Gets a permit for a job, or makes the job wait for one.
+    fn admit(&self, lane: &Self::Lane) -> impl Future<Output = Result<Admission<Self::Permit>>> + Send;
 
     /// Claims a job, runs it, and records the outcome. `None` if another replica has claimed it.
-    fn run(self, lane: &Self::Lane, room: Self::Room)
-    -> impl Future<Output = Result<Option<Outcome>>> + Send;
+    fn run(
+        self,
+        lane: &Self::Lane,
+        permit: Self::Permit,
+    ) -> impl Future<Output = Result<Option<Outcome>>> + Send;
 }
 
 /// Whether a job may run now.
 #[derive(Debug)]
 pub enum Admission<R> {
-    /// There is room.
+    /// With this permit.
     Run(R),
-    /// Room is not free yet, and the job was put off.
-    Wait(Full),
+    /// A limit is reached, and the job was postponed.
+    Wait(LimitReached),
     /// It is settled.
     Settled,
 }
@@ -87,7 +90,7 @@ pub enum Outcome {
     /// Sent.
     Done,
     /// No longer needed.
-    Over,
+    Obsolete,
     /// Not sent, but a retry may succeed; with the reason.
     Later(String),
     /// Not to be tried again; with the reason.
@@ -100,8 +103,8 @@ impl Outcome {
     const fn name(&self) -> &'static str {
         match self {
             Self::Done => "done",
-            Self::Over => "over",
-            Self::Later(_) => "put_off",
+            Self::Obsolete => "obsolete",
+            Self::Later(_) => "later",
             Self::GivenUp(_) => "given_up",
             Self::Unreadable(_) => "unreadable",
         }
@@ -113,7 +116,7 @@ impl Outcome {
 pub struct Worked {
     /// How many jobs were done.
     pub done: u64,
-    /// The shortest wait of the jobs that found no room.
+    /// The shortest wait of the jobs that got no permit.
     pub wait: Option<Duration>,
 }
 
@@ -132,10 +135,10 @@ pub async fn work<J: Job>(core: &Arc<Core>, key: &J::Key) -> Result<Worked> {
         let mut runs = Vec::new();
         for job in due {
             match job.admit(&lane).await? {
-                Admission::Run(room) => runs.push(attempt(job, &lane, room)),
-                Admission::Wait(full) => {
-                    worked.wait = worked.wait.into_iter().chain([full.wait]).min();
-                    if full.is_for_all {
+                Admission::Run(permit) => runs.push(attempt(job, &lane, permit)),
+                Admission::Wait(reached) => {
+                    worked.wait = worked.wait.into_iter().chain([reached.wait]).min();
+                    if reached.is_for_all {
                         break;
                     }
                 }
@@ -150,9 +153,9 @@ pub async fn work<J: Job>(core: &Arc<Core>, key: &J::Key) -> Result<Worked> {
 }
 
 /// Runs a job. Returns whether it is done.
-async fn attempt<J: Job>(job: J, lane: &J::Lane, room: J::Room) -> Result<bool> {
+async fn attempt<J: Job>(job: J, lane: &J::Lane, permit: J::Permit) -> Result<bool> {
     let id = job.id();
-    let Some(outcome) = job.run(lane, room).await? else { return Ok(false) };
+    let Some(outcome) = job.run(lane, permit).await? else { return Ok(false) };
     log_outcome(J::KIND, id, &outcome);
     Ok(outcome == Outcome::Done)
 }
@@ -181,7 +184,7 @@ pub fn start<J: Job<Key = LaneKey>>(core: &Arc<Core>, resource: Resource, due: V
                     if let Some(wait) = worked.wait {
                         wake_in(&task, wait);
                     }
-                    // Jobs that arrived while the lane was being left would wait for the next look.
+                    // Jobs that arrived while the lane was being left would wait for the next poll.
                     wake(&task);
                 }
                 Err(problem) => {
@@ -217,9 +220,9 @@ pub fn wake(core: &Core) {
     core.queue.wake.send_replace(());
 }
 
-/// Wakes this process's queue after a wait that is shorter than the pause between two looks.
+/// Wakes this process's queue after a wait, if that is no longer than the interval of the poll.
 fn wake_in(core: &Arc<Core>, wait: Duration) {
-    if wait > SHORT {
+    if wait > POLL_INTERVAL {
         return;
     }
     let core_then = Arc::clone(core);

@@ -16,7 +16,7 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use crate::base::{bounds, network::network};
+use crate::base::{bounds, network::client_network};
 use crate::{
     base::{ids::OrgId, problem::Result},
     core::{
@@ -87,7 +87,7 @@ impl Holder {
     pub fn of(caller: &Caller, ip: Option<IpAddr>) -> Self {
         match caller {
             Caller::Person(person) => Self::Person(person.id.0),
-            Caller::Chatting(person) => Self::Person(person.id.0),
+            Caller::LinkedChat(person) => Self::Person(person.id.0),
             Caller::Token(token) => Self::Token(token.org.0, token.id.0),
             Caller::System | Caller::Anonymous => Self::at(ip),
         }
@@ -105,7 +105,7 @@ impl Holder {
 
     #[must_use]
     pub fn at(ip: Option<IpAddr>) -> Self {
-        Self::Address(ip.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), network))
+        Self::Address(ip.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), client_network))
     }
 }
 

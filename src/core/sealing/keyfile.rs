@@ -30,7 +30,7 @@ use serde::Deserialize;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{KeyRing, SecretKey, random_bytes};
-use crate::base::files::{create_private, put_in_place};
+use crate::base::files::{create_private, replace_file};
 
 /// A fault of the key file. Names the place, but never includes the content.
 #[derive(Debug, thiserror::Error)]
@@ -188,7 +188,7 @@ impl KeyFile {
     pub fn save(&self, path: &Path) -> Result<(), KeyFileError> {
         let beside = path.with_extension(format!("{:08x}.new", u32::from_be_bytes(random_bytes())));
         // Synced to disk: a value sealed with a new key must not outlive the key.
-        let replaced = write_private(&beside, &self.text()).and_then(|()| put_in_place(&beside, path));
+        let replaced = write_private(&beside, &self.text()).and_then(|()| replace_file(&beside, path));
         replaced.map_err(|source| {
             // The keys must not stay behind under a name that no one looks at; the first error is the one that matters.
             let _ = std::fs::remove_file(&beside);

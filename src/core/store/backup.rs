@@ -26,7 +26,7 @@ use sqlx::{Connection, Row, SqliteConnection, sqlite::SqliteConnectOptions};
 use super::{Db, newest_step};
 use crate::{
     base::{
-        files::{create_private, keep_name},
+        files::{create_private, sync_parent_folder},
         time::Timestamp,
     },
     core::config::Config,
@@ -140,7 +140,7 @@ fn put_new(finished: &Path, out: &Path) -> anyhow::Result<()> {
         put => put,
     };
     let kept = put.and_then(|()| {
-        keep_name(out).inspect_err(|_| {
+        sync_parent_folder(out).inspect_err(|_| {
             let _ = fs::remove_file(out);
         })
     });
@@ -335,7 +335,7 @@ fn put_policies(
     }
     let names = copied.iter().flat_map(|file| file.ancestors().take_while(|path| path.starts_with(folder)));
     for name in names.collect::<BTreeSet<_>>() {
-        keep_name(name).with_context(|| name.display().to_string())?;
+        sync_parent_folder(name).with_context(|| name.display().to_string())?;
     }
     Ok(())
 }

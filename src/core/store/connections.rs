@@ -42,7 +42,7 @@ use super::{
     transaction::Transaction,
 };
 use crate::{
-    base::problem::is_connection_loss,
+    base::problem::is_unavailable,
     core::telemetry::{self, metrics::Pool as Meter},
 };
 
@@ -103,35 +103,35 @@ impl Opener {
     }
 }
 
-pub(super) struct Opened {
+pub(super) struct PooledConnection {
     driver: Driver,
     replaced: Replaced,
     /// A statement has started and not ended.
-    is_amid: bool,
+    in_statement: bool,
     /// A transaction is open.
-    is_open: bool,
+    in_transaction: bool,
     /// The statement was abandoned. SQLite then stops it.
-    is_given_up: Arc<AtomicBool>,
+    is_abandoned: Arc<AtomicBool>,
 }
 
 impl Manager for Opener {
-    type Type = Opened;
+    type Type = PooledConnection;
     type Error = sqlx::Error;
 
-    async fn create(&self) -> Result<Opened, sqlx::Error> {
+    async fn create(&self) -> Result<PooledConnection, sqlx::Error> {
         let (mut driver, replaced) = self.open().await?;
-        let is_given_up = Arc::<AtomicBool>::default();
+        let is_abandoned = Arc::<AtomicBool>::default();
         if let Driver::Sqlite(connection) = &mut driver {
-            let seen = Arc::clone(&is_given_up);
+            let seen = Arc::clone(&is_abandoned);
             let mut handle = connection.lock_handle().await?;
             // This many instructions take well under a millisecond.
             handle.set_progress_handler(1_000, move || !seen.load(Ordering::Relaxed));
         }
-        Ok(Opened { driver, replaced, is_amid: false, is_open: false, is_given_up })
+        Ok(PooledConnection { driver, replaced, in_statement: false, in_transaction: false, is_abandoned })
     }
 
-    async fn recycle(&self, opened: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
-        if opened.replaced.as_ref().is_some_and(CancellationToken::is_cancelled) {
+    async fn recycle(&self, pooled: &mut PooledConnection, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
+        if pooled.replaced.as_ref().is_some_and(CancellationToken::is_cancelled) {
             return Err(RecycleError::message("another server is the primary"));
         }
         // So that new server settings take effect eventually.
@@ -176,9 +176,9 @@ impl Connections {
     }
 
     /// Lends a connection until it is dropped.
-    pub(super) async fn lend(&self) -> Result<Lent, DbErr> {
+    pub(super) async fn lend(&self) -> Result<ConnectionLease, DbErr> {
         let held = self.pool.get().await.map_err(not_lent)?;
-        Ok(Lent { held: Some(held), of: self.clone(), is_ending: false })
+        Ok(ConnectionLease { held: Some(held), pool: self.clone(), is_ending: false })
     }
 
     pub(super) async fn rows(&self, sql: String, values: Values) -> Result<Vec<QueryResult>, DbErr> {
@@ -218,13 +218,13 @@ impl Connections {
 
     /// Begins a transaction: one that writes on write connections, a snapshot on read connections.
     pub(super) async fn begin(&self) -> Result<Transaction, DbErr> {
-        let mut lent = self.lend().await?;
-        if let Err(DbErr::Conn(_)) = lent.begin().await {
-            drop(lent);
-            lent = self.lend().await?;
-            lent.begin().await?;
+        let mut lease = self.lend().await?;
+        if let Err(DbErr::Conn(_)) = lease.begin().await {
+            drop(lease);
+            lease = self.lend().await?;
+            lease.begin().await?;
         }
-        Ok(Transaction::new(lent, self.get_database_backend()))
+        Ok(Transaction::new(lease, self.get_database_backend()))
     }
 
     /// Drops all idle connections: if one connection is dead, they are too.
@@ -255,8 +255,8 @@ impl Connections {
         if self.get_database_backend() == DbBackend::Sqlite
             && self.meter == Meter::Write
             && self.status().size > 0
-            && let Ok(mut lent) = self.lend().await
-            && let Some(held) = lent.held.take()
+            && let Ok(mut lease) = self.lend().await
+            && let Some(held) = lease.held.take()
         {
             with!(Object::take(held).driver, connection => drop(connection.close().await));
         }
@@ -304,32 +304,32 @@ pub(super) fn parts(statement: Statement) -> (String, Values) {
 
 /// A connection on loan. Dropping it in the middle of a statement closes it; dropping it with a transaction open rolls
 /// that back.
-pub(super) struct Lent {
+pub(super) struct ConnectionLease {
     /// `None` only while it is being dropped.
     held: Option<Object<Opener>>,
     /// Its pool.
-    of: Connections,
+    pool: Connections,
     /// Whether its transaction is being rolled back, or its read stopped. A runtime that is ending drops that work at
     /// once; it must not start again.
     is_ending: bool,
 }
 
-impl Lent {
+impl ConnectionLease {
     /// Counts a statement of a transaction that writes.
     pub fn count(&self) {
-        if self.of.meter == Meter::Write {
-            self.of.statements.fetch_add(1, Ordering::Relaxed);
+        if self.pool.meter == Meter::Write {
+            self.pool.statements.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     pub async fn rows(&mut self, sql: &Arc<str>, values: Values) -> Result<Vec<QueryResult>, DbErr> {
-        let longest = self.of.longest;
-        let opened = self.opened()?;
-        let began = opened.begin_statement();
+        let longest = self.pool.longest;
+        let pooled = self.idle_connection()?;
+        let began = pooled.begin_statement();
         let query = AssertSqlSafe(Arc::clone(sql));
-        let rows = with!(&mut opened.driver, connection => {
+        let rows = with!(&mut pooled.driver, connection => {
             let rows = sqlx::query_with(query, SqlxValues(values)).fetch_all(connection);
-            let rows = within(longest, opened.replaced.as_ref(), rows).await;
+            let rows = answer_within(longest, pooled.replaced.as_ref(), rows).await;
             rows.map(|rows| rows.into_iter().map(QueryResult::from).collect())
         });
         self.ended(sql, began, rows, DbErr::Query)
@@ -342,15 +342,15 @@ impl Lent {
         values: Values,
         mut read: impl FnMut(QueryResult) -> T,
     ) -> Result<Vec<T>, DbErr> {
-        let longest = self.of.longest;
-        let opened = self.opened()?;
-        let began = opened.begin_statement();
+        let longest = self.pool.longest;
+        let pooled = self.idle_connection()?;
+        let began = pooled.begin_statement();
         let query = AssertSqlSafe(Arc::clone(sql));
-        let made = with!(&mut opened.driver, connection => {
+        let made = with!(&mut pooled.driver, connection => {
             let mut rows = sqlx::query_with(query, SqlxValues(values)).fetch(connection);
             let mut made = Vec::new();
             loop {
-                match within(longest, opened.replaced.as_ref(), rows.try_next()).await {
+                match answer_within(longest, pooled.replaced.as_ref(), rows.try_next()).await {
                     Ok(Some(row)) => made.push(read(QueryResult::from(row))),
                     Ok(None) => break Ok(made),
                     Err(error) => break Err(error),
@@ -364,26 +364,26 @@ impl Lent {
     pub async fn execute(&mut self, statement: Statement) -> Result<ExecResult, DbErr> {
         let (sql, values) = parts(statement);
         let sql: Arc<str> = sql.into();
-        let longest = self.of.longest;
-        let opened = self.opened()?;
-        let began = opened.begin_statement();
+        let longest = self.pool.longest;
+        let pooled = self.idle_connection()?;
+        let began = pooled.begin_statement();
         let query = AssertSqlSafe(Arc::clone(&sql));
-        let done = with!(&mut opened.driver, connection => {
+        let done = with!(&mut pooled.driver, connection => {
             let done = sqlx::query_with(query, SqlxValues(values)).execute(connection);
-            within(longest, opened.replaced.as_ref(), done).await.map(ExecResult::from)
+            answer_within(longest, pooled.replaced.as_ref(), done).await.map(ExecResult::from)
         });
         self.ended(&sql, began, done, DbErr::Exec)
     }
 
     /// Runs SQL text as it is, without values or preparation.
     pub async fn run(&mut self, sql: &str) -> Result<ExecResult, DbErr> {
-        let longest = self.of.longest;
-        let opened = self.opened()?;
-        let began = opened.begin_statement();
+        let longest = self.pool.longest;
+        let pooled = self.idle_connection()?;
+        let began = pooled.begin_statement();
         let query = AssertSqlSafe(sql.to_owned());
-        let done = with!(&mut opened.driver, connection => {
+        let done = with!(&mut pooled.driver, connection => {
             let done = sqlx::raw_sql(query).execute(connection);
-            within(longest, opened.replaced.as_ref(), done).await.map(ExecResult::from)
+            answer_within(longest, pooled.replaced.as_ref(), done).await.map(ExecResult::from)
         });
         self.ended(sql, began, done, DbErr::Exec)
     }
@@ -391,42 +391,42 @@ impl Lent {
     /// Begins a transaction. For writing, SQLite takes its lock at once, so that a transaction that reads first can't
     /// find at its first write that another one was faster. For reading, every statement sees the same state.
     async fn begin(&mut self) -> Result<(), DbErr> {
-        let meter = self.of.meter;
-        let sql = match (&self.opened()?.driver, meter) {
+        let meter = self.pool.meter;
+        let sql = match (&self.idle_connection()?.driver, meter) {
             (Driver::Postgres(_), Meter::Write) => "BEGIN",
             (Driver::Postgres(_), Meter::Read) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             (Driver::Sqlite(_), Meter::Write) => "BEGIN IMMEDIATE",
             (Driver::Sqlite(_), Meter::Read) => "BEGIN",
         };
         self.run(sql).await?;
-        self.opened()?.is_open = true;
+        self.idle_connection()?.in_transaction = true;
         Ok(())
     }
 
     /// Marks the transaction as ended.
-    pub fn is_done(&mut self) {
+    pub fn mark_transaction_ended(&mut self) {
         if let Some(held) = &mut self.held {
-            held.is_open = false;
+            held.in_transaction = false;
         }
     }
 
-    /// The connection itself. After using it, call [`Self::at_rest`] if it is at rest.
+    /// The connection itself. After using it, call [`Self::mark_statement_ended`] if it is at rest.
     pub fn driver(&mut self) -> Result<&mut Driver, DbErr> {
-        let opened = self.opened()?;
-        opened.begin_statement();
-        Ok(&mut opened.driver)
+        let pooled = self.idle_connection()?;
+        pooled.begin_statement();
+        Ok(&mut pooled.driver)
     }
 
     /// Marks the end of the work done with [`Self::driver`].
-    pub fn at_rest(&mut self) {
+    pub fn mark_statement_ended(&mut self) {
         if let Some(held) = &mut self.held {
-            held.is_amid = false;
+            held.in_statement = false;
         }
     }
 
-    fn opened(&mut self) -> Result<&mut Opened, DbErr> {
+    fn idle_connection(&mut self) -> Result<&mut PooledConnection, DbErr> {
         match &mut self.held {
-            Some(held) if !held.is_amid => Ok(held),
+            Some(held) if !held.in_statement => Ok(held),
             _ => Err(DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed)),
         }
     }
@@ -438,49 +438,49 @@ impl Lent {
         done: Result<T, sqlx::Error>,
         refused: fn(RuntimeErr) -> DbErr,
     ) -> Result<T, DbErr> {
-        telemetry::statement(self.of.meter, sql, began.elapsed(), done.is_err());
-        let is_lost = done.as_ref().is_err_and(is_connection_loss);
+        telemetry::statement(self.pool.meter, sql, began.elapsed(), done.is_err());
+        let is_lost = done.as_ref().is_err_and(is_unavailable);
         if is_lost {
-            self.of.forget();
+            self.pool.forget();
         } else {
-            self.at_rest();
+            self.mark_statement_ended();
         }
         let kind = if is_lost { DbErr::Conn } else { refused };
         done.map_err(|error| kind(RuntimeErr::SqlxError(error.into())))
     }
 }
 
-impl Opened {
+impl PooledConnection {
     /// Marks the start of a statement, and returns its time.
     fn begin_statement(&mut self) -> Instant {
-        self.is_amid = true;
+        self.in_statement = true;
         Instant::now()
     }
 }
 
-impl Drop for Lent {
+impl Drop for ConnectionLease {
     fn drop(&mut self) {
         let Some(held) = self.held.take() else { return };
-        if !held.is_amid && !held.is_open {
+        if !held.in_statement && !held.in_transaction {
             return;
         }
-        let can_be_stopped = self.of.meter == Meter::Read && matches!(held.driver, Driver::Sqlite(_));
-        if self.is_ending || (held.is_amid && !can_be_stopped) || Handle::try_current().is_err() {
+        let can_be_stopped = self.pool.meter == Meter::Read && matches!(held.driver, Driver::Sqlite(_));
+        if self.is_ending || (held.in_statement && !can_be_stopped) || Handle::try_current().is_err() {
             drop(Object::take(held));
             return;
         }
-        let is_amid = held.is_amid;
-        let lent = Self { held: Some(held), of: self.of.clone(), is_ending: true };
-        if is_amid {
-            self.of.ending.spawn(stop(lent));
+        let in_statement = held.in_statement;
+        let lease = Self { held: Some(held), pool: self.pool.clone(), is_ending: true };
+        if in_statement {
+            self.pool.ending.spawn(stop(lease));
         } else {
-            self.of.ending.spawn(roll_back(lent));
+            self.pool.ending.spawn(roll_back(lease));
         }
     }
 }
 
 /// Waits for the database's answer, but no longer than this, and only while its server is the primary.
-fn within<T>(
+fn answer_within<T>(
     longest: Option<Duration>,
     replaced: Option<&CancellationToken>,
     answer: impl Future<Output = Result<T, sqlx::Error>>,
@@ -506,17 +506,17 @@ fn within<T>(
 
 /// Stops a read of SQLite that was abandoned. The connection's thread answers the ping once it has stopped; then the
 /// connection is closed, and its place in the pool is free.
-async fn stop(mut lent: Lent) {
-    let Some(held) = &mut lent.held else { return };
-    held.is_given_up.store(true, Ordering::Relaxed);
+async fn stop(mut lease: ConnectionLease) {
+    let Some(held) = &mut lease.held else { return };
+    held.is_abandoned.store(true, Ordering::Relaxed);
     with!(&mut held.driver, connection => drop(connection.ping().await));
 }
 
 /// Rolls back a transaction that was not ended. SQLite itself ends one whose commit finds the disk full: then this
 /// fails, and the connection is closed.
-async fn roll_back(mut lent: Lent) {
-    if lent.run("ROLLBACK").await.is_ok() {
-        lent.is_done();
+async fn roll_back(mut lease: ConnectionLease) {
+    if lease.run("ROLLBACK").await.is_ok() {
+        lease.mark_transaction_ended();
     }
 }
 

@@ -94,7 +94,7 @@ impl Db {
         // Waits for no synchronous standby.
         let notify = format!("SET LOCAL synchronous_commit = off; NOTIFY {channel}");
         let sent = match self.write.lend().await {
-            Ok(mut lent) => lent.run(&notify).await,
+            Ok(mut lease) => lease.run(&notify).await,
             Err(error) => Err(error),
         };
         let is_sent = match sent {
@@ -282,13 +282,13 @@ impl Db {
         }
     }
 
-    /// The door for rows of no organization, outside a transaction.
+    /// Runs SQL about rows of no organization, outside a transaction.
     #[must_use]
     pub fn installation(&self) -> Installation<'_> {
         Installation(self)
     }
 
-    /// The door of jobs, for rows of all organizations, outside a transaction.
+    /// Runs the SQL of jobs, about rows of all organizations, outside a transaction.
     #[must_use]
     pub fn every_org(&self) -> EveryOrg<'_> {
         EveryOrg(self)

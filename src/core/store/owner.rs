@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 
 use super::backup::database_file;
 use crate::{
-    base::{bounds::REASON, files::private},
+    base::{bounds::REASON, files::private_options},
     core::config::Config,
 };
 
@@ -47,7 +47,7 @@ impl Owner {
     pub fn acquire(config: &Config, command: &'static str) -> anyhow::Result<Self> {
         let Ok(database) = database_file(config) else { return Ok(Self { held: None, command }) };
         let path = lock_file(&database);
-        let opened = private().read(true).create(true).truncate(false).open(&path);
+        let opened = private_options().read(true).create(true).truncate(false).open(&path);
         let mut file = opened.with_context(|| format!("{} can't be written", path.display()))?;
         lock(&mut file, &database)?;
         let mut owner = Self { held: Some(file), command };

@@ -8,7 +8,7 @@ use sea_orm::{
     UpdateMany, Value, sea_query::LockType,
 };
 
-use super::sql::{Door, OrgSql, Row, Write};
+use super::sql::{OrgSql, Row, RunSql, RunWritingSql};
 use crate::{
     base::problem::Result,
     core::{
@@ -25,7 +25,7 @@ pub trait TenantEntity: EntityTrait {
 /// Locks the selected rows against changes until the transaction ends. FOR NO KEY UPDATE: rows that only refer to them
 /// can still be written. Writing such a row locks the row that its foreign key refers to, and with the stronger lock
 /// two transactions that had each written one would deadlock.
-pub fn held<E: EntityTrait>(found: Select<E>) -> Select<E> {
+pub fn for_update<E: EntityTrait>(found: Select<E>) -> Select<E> {
     found.lock(LockType::NoKeyUpdate)
 }
 
@@ -138,7 +138,7 @@ impl Scope {
 }
 
 /// Within a transaction, one organization's rows.
-impl Door for Tx {
+impl RunSql for Tx {
     type Sql = OrgSql;
 
     async fn query(&self, sql: OrgSql, values: Vec<Value>) -> Result<Vec<QueryResult>> {
@@ -147,7 +147,7 @@ impl Door for Tx {
     }
 }
 
-impl Write for Tx {
+impl RunWritingSql for Tx {
     async fn execute(&self, sql: OrgSql, values: impl Into<Vec<Value>> + Send) -> Result<u64> {
         let values = of_org(&self.scope, values.into());
         let statement = sql.0.statement(self.scope.core.db.backend(), values);
@@ -164,7 +164,7 @@ impl Tx {
 }
 
 /// Outside a transaction, one organization's rows are read.
-impl Door for Scope {
+impl RunSql for Scope {
     type Sql = OrgSql;
 
     async fn query(&self, sql: OrgSql, values: Vec<Value>) -> Result<Vec<QueryResult>> {
@@ -178,7 +178,7 @@ impl Scope {
     /// kept. If the connection is lost meanwhile, the statement runs once more, so `read` may see a row twice.
     ///
     /// # Errors
-    /// See [`Door::query`]; or a row can't be read.
+    /// See [`RunSql::query`]; or a row can't be read.
     pub async fn each<R: Row, T>(
         &self,
         sql: OrgSql,
@@ -195,7 +195,7 @@ impl Scope {
     /// at run time.
     ///
     /// # Errors
-    /// See [`Door::query`]; or a row can't be read.
+    /// See [`RunSql::query`]; or a row can't be read.
     pub async fn union<R: Row>(
         &self,
         statements: &[OrgSql],

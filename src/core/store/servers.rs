@@ -16,7 +16,7 @@ use sqlx::{
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::base::{bounds::ANSWER_WAIT, problem::is_connection_loss};
+use crate::base::{bounds::ANSWER_WAIT, problem::is_unavailable};
 
 /// The longest that one of several servers may take to accept a connection: one whose machine is gone never answers,
 /// and the next one may be the primary now.
@@ -125,7 +125,7 @@ impl Servers {
                 Ok(Ok((connection, true))) => return Ok((at, connection)),
                 Ok(Ok((_, false))) => "a standby, or read-only".to_owned(),
                 // The role or the database is wrong, most likely on every server.
-                Ok(Err(error)) if !is_connection_loss(&error) => return Err(error),
+                Ok(Err(error)) if !is_unavailable(&error) => return Err(error),
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "no answer".to_owned(),
             };

@@ -1,6 +1,6 @@
-//! SQL as text: three doors, and rows by name.
+//! SQL as text: three macros, and rows by name.
 //!
-//! | Macro | Door | Its statements |
+//! | Macro | Run by | Its statements |
 //! |---|---|---|
 //! | [`sql!`] | [`Tx`](super::Tx), [`Scope`](crate::core::access::Scope) | one organization's rows: `$org` occurs in the text, or it does not compile |
 //! | [`installation_sql!`] | [`Installation`], [`Transaction`], [`Connections`] | people, keys, the audit log's chains and other rows of no organization |
@@ -67,7 +67,7 @@ macro_rules! every_org_sql {
             assert!(!$crate::core::store::sql::names(&[$($part),+], "$org"), "the text has an $org");
             assert!(
                 $crate::core::store::sql::names(&[$($part),+], "organization_id") || !$crate::core::store::sql::is_select(&[$($part),+]),
-                "what is selected has no organization_id"
+                "the SELECT does not name organization_id"
             )
         };
         $crate::core::store::sql::EveryOrgSql($crate::core::store::sql::text!($($part),+))
@@ -137,8 +137,8 @@ impl<T: TryGetable + Send> Row for Only<T> {
     }
 }
 
-/// Where statements of one kind are run.
-pub trait Door: Sync {
+/// Runs statements of one kind.
+pub trait RunSql: Sync {
     type Sql: Send;
 
     /// The rows of a statement, as they come.
@@ -190,8 +190,8 @@ pub trait Door: Sync {
     }
 }
 
-/// A door that also writes.
-pub trait Write: Door {
+/// Also runs statements that write.
+pub trait RunWritingSql: RunSql {
     /// Runs a writing statement. Returns the number of rows affected.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ pub trait Write: Door {
 }
 
 /// Within a transaction, rows of no organization.
-impl Door for Transaction {
+impl RunSql for Transaction {
     type Sql = InstallationSql;
 
     async fn query(&self, sql: InstallationSql, values: Vec<Value>) -> Result<Vec<QueryResult>> {
@@ -212,7 +212,7 @@ impl Door for Transaction {
     }
 }
 
-impl Write for Transaction {
+impl RunWritingSql for Transaction {
     async fn execute(&self, sql: InstallationSql, values: impl Into<Vec<Value>> + Send) -> Result<u64> {
         let statement = sql.0.statement(self.get_database_backend(), values.into());
         Ok(self.execute_raw(statement).await?.rows_affected())
@@ -227,7 +227,7 @@ impl Transaction {
 }
 
 /// On chosen connections: those for writing see every committed row.
-impl Door for Connections {
+impl RunSql for Connections {
     type Sql = InstallationSql;
 
     async fn query(&self, sql: InstallationSql, values: Vec<Value>) -> Result<Vec<QueryResult>> {
@@ -235,7 +235,7 @@ impl Door for Connections {
     }
 }
 
-impl Door for Installation<'_> {
+impl RunSql for Installation<'_> {
     type Sql = InstallationSql;
 
     async fn query(&self, sql: InstallationSql, values: Vec<Value>) -> Result<Vec<QueryResult>> {
@@ -243,14 +243,14 @@ impl Door for Installation<'_> {
     }
 }
 
-impl Write for Installation<'_> {
+impl RunWritingSql for Installation<'_> {
     async fn execute(&self, sql: InstallationSql, values: impl Into<Vec<Value>> + Send) -> Result<u64> {
         let statement = sql.0.statement(self.0.backend(), values.into());
         Ok(self.0.writer().execute_raw(statement).await?.rows_affected())
     }
 }
 
-impl Door for EveryOrg<'_> {
+impl RunSql for EveryOrg<'_> {
     type Sql = EveryOrgSql;
 
     async fn query(&self, sql: EveryOrgSql, values: Vec<Value>) -> Result<Vec<QueryResult>> {
@@ -258,7 +258,7 @@ impl Door for EveryOrg<'_> {
     }
 }
 
-impl Write for EveryOrg<'_> {
+impl RunWritingSql for EveryOrg<'_> {
     async fn execute(&self, sql: EveryOrgSql, values: impl Into<Vec<Value>> + Send) -> Result<u64> {
         let statement = sql.0.statement(self.0.backend(), values.into());
         Ok(self.0.writer().execute_raw(statement).await?.rows_affected())
@@ -284,7 +284,7 @@ pub const fn names(parts: &[&str], word: &str) -> bool {
     false
 }
 
-/// Whether the parts read.
+/// Whether the statement is a SELECT.
 #[doc(hidden)]
 #[must_use]
 pub const fn is_select(parts: &[&str]) -> bool {
@@ -304,8 +304,7 @@ pub const fn length(parts: &[&str]) -> usize {
 
 /// Joins the parts, with `$1` in place of `$org`. Returns the length.
 ///
-/// It does not return the text: an optimized build would need the function itself to know how, while it computes the
-/// types that the text's length is part of.
+/// Writes into a buffer, because a `const fn` can't return an array whose length depends on its arguments.
 #[doc(hidden)]
 #[must_use]
 pub const fn join(parts: &[&str], joined: &mut [u8]) -> usize {
@@ -333,7 +332,13 @@ pub const fn join(parts: &[&str], joined: &mut [u8]) -> usize {
 
 const ANY: &[u8] = b"= ANY(";
 const LIST: &[u8] = b"IN (SELECT value FROM json_each(";
-const LOCKS: [&[u8]; 4] = [b" FOR UPDATE SKIP LOCKED", b" FOR NO KEY UPDATE", b" FOR UPDATE", b" FOR SHARE"];
+const LOCKS: [&[u8]; 5] = [
+    b" FOR NO KEY UPDATE OF d SKIP LOCKED",
+    b" FOR UPDATE SKIP LOCKED",
+    b" FOR NO KEY UPDATE",
+    b" FOR UPDATE",
+    b" FOR SHARE",
+];
 
 #[doc(hidden)]
 #[must_use]
@@ -407,7 +412,7 @@ const fn starts(text: &[u8], at: usize, word: &[u8]) -> bool {
 pub const fn utf8(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        Err(_) => panic!("a cut character"),
+        Err(_) => panic!("the text was cut inside a character"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::{Mark, Transaction};
+use super::{Savepoint, Transaction};
 use crate::{
     base::{problem::Result, time::Timestamp},
     core::{Event, access::Scope},
@@ -45,14 +45,14 @@ impl Tx {
         self.connection.announce(Arc::clone(&self.scope.core.events) as _, event);
     }
 
-    /// Marks this point: later statements may fail without the earlier ones.
-    pub async fn mark(&self) -> Result<Mark> {
-        Ok(self.connection.mark().await?)
+    /// Sets a savepoint: later statements may fail without the earlier ones.
+    pub async fn savepoint(&self) -> Result<Savepoint> {
+        Ok(self.connection.savepoint().await?)
     }
 
-    /// Keeps the changes since the mark, or undoes them completely.
-    pub async fn close_mark(&self, mark: Mark, is_kept: bool) -> Result<()> {
-        Ok(self.connection.close_mark(mark, is_kept).await?)
+    /// Keeps the changes since the savepoint, or undoes them completely.
+    pub async fn close_savepoint(&self, savepoint: Savepoint, is_kept: bool) -> Result<()> {
+        Ok(self.connection.close_savepoint(savepoint, is_kept).await?)
     }
 
     /// Rolls back now; dropping does it a moment later.

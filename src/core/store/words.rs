@@ -6,7 +6,7 @@ use sea_orm::{DbErr, RuntimeErr};
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::{connections::Opener, servers::Servers};
-use crate::base::problem::is_connection_loss;
+use crate::base::problem::is_unavailable;
 
 /// A database that can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +35,7 @@ impl Unusable {
             Opener::Postgres(servers) => of_postgres(servers, error),
             Opener::Sqlite(options) => of_sqlite(options, error),
         };
-        let may_come = matches!(opener, Opener::Postgres(_)) && is_connection_loss(error);
+        let may_come = matches!(opener, Opener::Postgres(_)) && is_unavailable(error);
         words.map(|words| Self { words, may_come })
     }
 }

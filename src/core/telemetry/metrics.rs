@@ -47,7 +47,7 @@ families! {
         "Waiting jobs (`MAIL`, `DELIVERY`, `APPROVAL`, `EVENT`), and commands for hosts that are not acknowledged (all other kinds).";
     QUEUE_AGE = "muster_queue_oldest_seconds", "gauge", ["kind"], "How long the oldest of these has waited.";
     QUEUE_ATTEMPTS = "muster_queue_attempts_total", "counter", ["kind", "outcome"],
-        "Attempts to run jobs: `done`, `over` (no longer needed), `put_off` (retried later), `given_up`, `unreadable` (also retried later).";
+        "Attempts to run jobs: `done`, `obsolete` (no longer needed), `later` (failed, retried later), `given_up`, `unreadable` (also retried later).";
     AGENTS = "muster_agents", "gauge", ["status"], "Agents by status. Deleted ones do not count.";
     HOSTS = "muster_hosts", "gauge", ["status"],
         "Servers by the status of their host: `ONLINE`, `DEGRADED` (connected, under high load), `OFFLINE` (no longer connected), `PENDING` (never connected).";

@@ -13,7 +13,7 @@ use crate::{
     },
     core::store::Tx,
     domain::{
-        orgs::{self, JudgedCron, Limit},
+        orgs::{self, Limit, ParsedCron},
         servers,
     },
 };
@@ -37,7 +37,7 @@ pub(super) async fn check_values(
     tx: &Tx,
     agent: &agents::Model,
     edit: &UpdateAgentInput,
-    cron: Option<&JudgedCron>,
+    cron: Option<&ParsedCron>,
 ) -> Result<Vec<Violation>> {
     let mut violations = Vec::new();
     if let MaybeUndefined::Value(server) = edit.server_id
@@ -130,5 +130,5 @@ pub(super) fn check_settings(agent: &agents::ActiveModel) -> Result<()> {
         let detail = format!("The agent would never ask, because `approvalBlockThreshold` is {block}.");
         violations.push(Violation::at("/approval_ask_threshold", "TOO_LARGE", detail));
     }
-    Problem::refuse(violations)
+    Problem::fail_if_any(violations)
 }

@@ -27,7 +27,7 @@ use crate::{
     },
     domain::{
         agents::UpdateAgentInput,
-        orgs::{self, JudgedCron},
+        orgs::{self, ParsedCron},
         patch::{patch, patch_all, patch_required},
     },
 };
@@ -43,7 +43,7 @@ pub async fn update(
     edit: UpdateAgentInput,
     reason: Option<String>,
 ) -> Result<()> {
-    let cron = orgs::judge_cron(scope, edit.backup_cron.value()).await?;
+    let cron = orgs::parse_cron(scope, edit.backup_cron.value()).await?;
     let mut tx = scope.begin().await?;
     let agent = load(&tx, id).await?;
     let Some(mut edited) = write_edit(&tx, agent, edit, cron.as_ref()).await? else { return Ok(()) };
@@ -72,11 +72,11 @@ pub(super) async fn write_edit(
     tx: &Tx,
     agent: agents::Model,
     edit: UpdateAgentInput,
-    cron: Option<&JudgedCron>,
+    cron: Option<&ParsedCron>,
 ) -> Result<Option<AppliedEdit>> {
     let id = agent.id;
     check::require_at_rest_to_move(&agent, &edit)?;
-    Problem::refuse(check::check_values(tx, &agent, &edit, cron).await?)?;
+    Problem::fail_if_any(check::check_values(tx, &agent, &edit, cron).await?)?;
     if let MaybeUndefined::Value(name) = &edit.name {
         require_free_name(tx, name.trim(), Some(id)).await?;
     }
@@ -161,7 +161,7 @@ fn patch_row(tx: &Tx, agent: &mut agents::ActiveModel, edit: UpdateAgentInput, i
         agent.restart_at.set_if_not_equals(None);
     }
     let context = SealContext::new(tx.scope.org, "agents", id.0, "model_credential");
-    let sealed = edit.model_credential.map_value(|secret| tx.scope.core.keys.seal(&secret.0, &context));
+    let sealed = edit.model_credential.map_value(|secret| tx.scope.core.sealing.seal(&secret.0, &context));
     patch(&mut agent.model_credential_sealed, sealed);
     patch_required(&mut agent.approval_categories, edit.approval_categories.map_value(|list| json!(list)));
     patch_required(&mut agent.disabled_tool_groups, edit.disabled_tool_groups.map_value(|list| json!(list)));

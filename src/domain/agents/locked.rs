@@ -1,15 +1,15 @@
 //! An agent that the transaction has locked.
 //!
 //! Everything about an agent's work is decided under the lock of its row: messages to it, its turns, its requests, and
-//! its host's reports. Functions that decide such things take a [`LockedAgent`], which only a lock creates. The agent
-//! is locked **before** conversations, turns and approvals ([`locks`](crate::domain::locks)), so that no two
-//! transactions deadlock.
+//! its host's reports. Functions that decide such things take a [`LockedAgent`], made from a row that the transaction
+//! has locked. The agent is locked **before** conversations, turns and approvals ([`locks`](crate::domain::locks)), so
+//! that no two transactions deadlock.
 
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
 use super::{
     entity::agents,
-    rows::{announce, find, find_any, living},
+    rows::{announce, find, find_any, not_deleted},
     session, set_status_reason,
 };
 use crate::{
@@ -81,14 +81,14 @@ pub async fn lock_present(tx: &Tx, id: AgentId, generation: i64) -> Result<Locke
     } else if matches!(agent.status, AgentStatus::Running | AgentStatus::Paused) {
         return Ok(agent);
     } else {
-        format!("The agent is {}.", agent.status)
+        format!("The agent's status is {}.", agent.status)
     };
     Err(Problem::new(Code::AgentNotRunning, detail).with("status", agent.status.as_str()))
 }
 
 /// The rules for an agent's approvals: when it asks, and how long it waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ApprovalRules {
     /// The risk from which it asks.
     pub ask: Option<i64>,
     /// The risk from which actions are refused.
@@ -100,7 +100,7 @@ pub struct Limits {
     pub disabled: Vec<String>,
 }
 
-impl Limits {
+impl ApprovalRules {
     /// Whether the agent may not use this tool. A tool of an MCP server is `server.tool`, or `mcp__server__tool` as
     /// some agents write it.
     #[must_use]
@@ -116,9 +116,9 @@ impl Limits {
 }
 
 /// The agent's approval rules.
-pub async fn limits(tx: &Tx, id: AgentId) -> Result<Limits> {
+pub async fn load_approval_rules(tx: &Tx, id: AgentId) -> Result<ApprovalRules> {
     let agent = super::rows::load(tx, id).await?;
-    Ok(Limits {
+    Ok(ApprovalRules {
         ask: agent.approval_ask_threshold,
         block: agent.approval_block_threshold,
         timeout_minutes: agent.approval_timeout_minutes,
@@ -129,7 +129,8 @@ pub async fn limits(tx: &Tx, id: AgentId) -> Result<Limits> {
 
 /// The agents in this state, in locking order.
 pub async fn with_status(tx: &Tx, status: AgentStatus) -> Result<Vec<AgentId>> {
-    let found = living(&tx.scope).filter(agents::Column::Status.eq(status)).order_by_asc(agents::Column::Id);
+    let found =
+        not_deleted(&tx.scope).filter(agents::Column::Status.eq(status)).order_by_asc(agents::Column::Id);
     let found = found.select_only().column(agents::Column::Id).into_tuple();
     Ok(found.all(tx.connection()).await?)
 }

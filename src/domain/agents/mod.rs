@@ -1,4 +1,4 @@
-//! Agents: containers launched on a server.
+//! Agents: programs that the host of a server launches, in containers or as plain processes.
 //!
 //! This feature has the record, its states (`state.rs`), its lock (`locked.rs`), its assignments and its revisions. A
 //! new agent is STOPPED; `launch` starts and stops it. Permissions: `agent.*`; an OPERATOR can do everything except
@@ -32,8 +32,8 @@ pub use self::{
     events::{Deleted, Edited, HasCredentials, Moved, Restored, SetAssignments},
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
     locked::{
-        Limits, LockedAgent, add_cost, clear_auth_failure, limits, lock_agent, lock_agent_even_deleted,
-        lock_present, session_limit, with_status,
+        ApprovalRules, LockedAgent, add_cost, clear_auth_failure, load_approval_rules, lock_agent,
+        lock_agent_even_deleted, lock_present, session_limit, with_status,
     },
     model::{InheritingAgent, inheriting, inherits, store_usage},
     queries::{detail_sql, reason_sql},
@@ -61,7 +61,7 @@ use crate::{
     core::{
         access::Scope,
         handlers::emit,
-        store::{Tx, held},
+        store::{Tx, for_update},
     },
     domain::{
         orgs::{self, Limit},
@@ -144,7 +144,7 @@ pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
         return Err(Problem::new(Code::Archived, detail));
     }
     orgs::check_limit(&tx, Limit::Agents).await?;
-    let agent = held(any()).one(tx.connection()).await?.ok_or_else(missing)?;
+    let agent = for_update(any()).one(tx.connection()).await?.ok_or_else(missing)?;
     if agent.archived_at.is_none() {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use crate::{
     base::{ids::AgentId, problem::Result},
     core::store::{
         Tx,
-        sql::{Door as _, Write as _, row, sql},
+        sql::{RunSql as _, RunWritingSql as _, row, sql},
     },
 };
 

@@ -32,7 +32,7 @@ pub async fn revert(scope: &Scope, id: AgentId, to: i64, reason: String) -> Resu
     // A revision never changes, so it is read and parsed before anything is locked.
     let content = read(&revisions::load(&scope.begin().await?, id, to).await?.content)?;
     let edit: UpdateAgentInput = as_edit(&content)?;
-    let cron = orgs::judge_cron(scope, edit.backup_cron.value()).await?;
+    let cron = orgs::parse_cron(scope, edit.backup_cron.value()).await?;
     let mut tx = scope.begin().await?;
     tx.reason = Some(reason);
     // Credentials, MCP servers and skills are locked before the agent, as when they are assigned.

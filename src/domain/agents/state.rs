@@ -84,11 +84,11 @@ impl Action {
 
 impl From<TransitionError> for Problem {
     fn from(error: TransitionError) -> Self {
-        let (code, detail) = match error.action {
-            Action::Start => (Code::AgentAlreadyRunning, format!("The agent is already {}.", error.from)),
-            _ => (Code::AgentNotRunning, format!("The agent is {}.", error.from)),
+        let code = match error.action {
+            Action::Start => Code::AgentAlreadyRunning,
+            _ => Code::AgentNotRunning,
         };
-        Self::new(code, detail).with("status", error.from.as_str())
+        Self::new(code, format!("The agent's status is {}.", error.from)).with("status", error.from.as_str())
     }
 }
 

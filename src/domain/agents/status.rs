@@ -7,7 +7,7 @@ use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 
 use super::rows::{announce, find};
 use crate::{
-    base::{bounds, enums::StatusReason, ids::AgentId, plain::bounded, problem::Result},
+    base::{bounds, enums::StatusReason, ids::AgentId, plain::truncated, problem::Result},
     core::store::Tx,
 };
 
@@ -16,7 +16,7 @@ pub async fn set_status_reason(tx: &Tx, id: AgentId, why: Option<(StatusReason, 
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
     let mut agent = agent.into_active_model();
     agent.status_reason.set_if_not_equals(why.map(|(reason, _)| reason));
-    agent.status_detail.set_if_not_equals(why.map(|(_, detail)| bounded(detail, bounds::DETAIL)));
+    agent.status_detail.set_if_not_equals(why.map(|(_, detail)| truncated(detail, bounds::DETAIL)));
     if !agent.is_changed() {
         return Ok(());
     }

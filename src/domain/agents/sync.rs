@@ -6,7 +6,7 @@ use sea_orm::{ColumnTrait, QueryFilter, QuerySelect, sea_query::Expr};
 use super::{
     entity::agents,
     revisions,
-    rows::{announce, host_of, living, lock_agents, lock_all_agents},
+    rows::{announce, host_of, lock_agents, lock_all_agents, not_deleted},
 };
 use crate::{
     base::{
@@ -73,6 +73,6 @@ pub async fn mark_inheriting(tx: &Tx) -> Result<()> {
 /// The ids of agents that a host runs.
 pub(super) fn running(tx: &Tx) -> sea_orm::Select<agents::Entity> {
     let up = [AgentStatus::Spawning, AgentStatus::Running, AgentStatus::Paused];
-    let found = living(&tx.scope).filter(agents::Column::Status.is_in(up));
+    let found = not_deleted(&tx.scope).filter(agents::Column::Status.is_in(up));
     found.select_only().column(agents::Column::Id)
 }

@@ -14,7 +14,7 @@ use crate::{
         bounds,
         enums::ApprovalOutcome,
         ids::{AgentId, ApprovalId},
-        plain::{self, bounded},
+        plain::{self, truncated},
         problem::{Code, Problem, Result},
     },
     core::{access::Scope, store::Tx},
@@ -58,13 +58,13 @@ pub async fn judgement(
     if orgs::is_stopped(&tx).await? {
         return Ok(Judgement::Refused { reason: STOPPED.to_owned() });
     }
-    let limits = agents::limits(&tx, agent.id).await?;
-    let tool = bounded(&plain::one_line(&crossing.tool), bounds::NAME);
+    let rules = agents::load_approval_rules(&tx, agent.id).await?;
+    let tool = truncated(&plain::one_line(&crossing.tool), bounds::NAME);
     let input = plain::without_nul(crossing.input);
-    if tool == NETWORK && !limits.disables(&crossing.tool_kind, &tool) && is_listed(&tx, &input).await? {
+    if tool == NETWORK && !rules.disables(&crossing.tool_kind, &tool) && is_listed(&tx, &input).await? {
         return Ok(Judgement::Allowed);
     }
-    let mut judged = assess_risk(&scope.core.risk, &limits, &crossing.tool_kind, &tool, &input);
+    let mut judged = assess_risk(&scope.core.risk, &rules, &crossing.tool_kind, &tool, &input);
     // The server was archived or taken from the agent, and its host has not learned of that yet.
     if let Some(server) = crossing.mcp_server_id
         && !mcp_servers::of_agent(&tx, agent.id).await?.iter().any(|callable| callable.id == server)

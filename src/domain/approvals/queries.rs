@@ -10,7 +10,7 @@ use crate::{
         Core,
         store::{
             Tx,
-            sql::{Door as _, Write as _, every_org_sql, installation_sql, sql},
+            sql::{RunSql as _, RunWritingSql as _, every_org_sql, installation_sql, sql},
         },
     },
 };

@@ -19,7 +19,7 @@ use crate::{
         problem::Result,
     },
     core::{Core, config::RiskRules, store::Tx},
-    domain::agents::{Limits, LockedAgent},
+    domain::agents::{ApprovalRules, LockedAgent},
 };
 
 /// The risk from which agents ask, unless they have a threshold of their own.
@@ -71,21 +71,22 @@ impl RiskAssessment {
     }
 }
 
-/// Rates an action by the rules, and decides by the agent's limits.
+/// Rates an action by the risk rules, and decides by the agent's approval rules.
 pub fn assess_risk(
     rules: &RiskRules,
-    limits: &Limits,
+    approval_rules: &ApprovalRules,
     kind: &str,
     tool: &str,
     input: &serde_json::Value,
 ) -> RiskAssessment {
     let judgment = rules.judge(kind, tool, input);
     let is_new_host = tool == super::NETWORK;
-    let decision = if limits.disables(kind, tool) {
+    let decision = if approval_rules.disables(kind, tool) {
         RiskDecision::Disabled
-    } else if judgment.risk >= limits.block.unwrap_or(BLOCK) {
+    } else if judgment.risk >= approval_rules.block.unwrap_or(BLOCK) {
         RiskDecision::Blocked
-    } else if judgment.risk >= limits.ask.unwrap_or(ASK) || judgment.is_of(&limits.categories) {
+    } else if judgment.risk >= approval_rules.ask.unwrap_or(ASK) || judgment.is_of(&approval_rules.categories)
+    {
         RiskDecision::Asked
     } else if is_new_host {
         // Thresholds don't apply to the network: members with `network.edit` decide which hosts may be reached.
@@ -167,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    fn decisions(limits: &Limits) -> Vec<RiskDecision> {
+    fn decisions(approval_rules: &ApprovalRules) -> Vec<RiskDecision> {
         let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
         let rules = rules.unwrap().risk().unwrap();
         let cases = [
@@ -179,28 +180,31 @@ mod tests {
         ];
         cases
             .iter()
-            .map(|(kind, tool, input)| assess_risk(&rules, limits, kind, tool, input).decision)
+            .map(|(kind, tool, input)| assess_risk(&rules, approval_rules, kind, tool, input).decision)
             .collect()
     }
 
     #[test]
     fn thresholds_decide_what_follows() {
         use RiskDecision::{Allowed, Asked, Blocked};
-        let limits = |ask, block| Limits {
+        let approval_rules = |ask, block| ApprovalRules {
             ask,
             block,
             timeout_minutes: None,
             categories: Vec::new(),
             disabled: Vec::new(),
         };
-        assert_eq!(decisions(&limits(None, None)), [Allowed, Allowed, Asked, Asked, Blocked]);
-        assert_eq!(decisions(&limits(Some(10), Some(50))), [Asked, Asked, Blocked, Blocked, Blocked]);
-        assert_eq!(decisions(&limits(Some(100), Some(100))), [Allowed, Allowed, Allowed, Allowed, Allowed]);
-        assert_eq!(decisions(&limits(Some(0), Some(0))), [Blocked; 5]);
-        let mut named = limits(None, None);
+        assert_eq!(decisions(&approval_rules(None, None)), [Allowed, Allowed, Asked, Asked, Blocked]);
+        assert_eq!(decisions(&approval_rules(Some(10), Some(50))), [Asked, Asked, Blocked, Blocked, Blocked]);
+        assert_eq!(
+            decisions(&approval_rules(Some(100), Some(100))),
+            [Allowed, Allowed, Allowed, Allowed, Allowed]
+        );
+        assert_eq!(decisions(&approval_rules(Some(0), Some(0))), [Blocked; 5]);
+        let mut named = approval_rules(None, None);
         named.categories = vec!["Changing FILES".to_owned(), "being polite".to_owned()];
         assert_eq!(decisions(&named), [Allowed, Asked, Asked, Asked, Blocked]);
-        let mut without = limits(Some(100), Some(100));
+        let mut without = approval_rules(Some(100), Some(100));
         without.disabled = vec!["execute".to_owned()];
         assert_eq!(decisions(&without)[..3], [Allowed, Allowed, RiskDecision::Disabled]);
     }
@@ -209,7 +213,7 @@ mod tests {
     fn what_a_person_decides_is_seen_whole() {
         let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
         let rules = rules.unwrap().risk().unwrap();
-        let limits = Limits {
+        let approval_rules = ApprovalRules {
             ask: None,
             block: None,
             timeout_minutes: None,
@@ -218,7 +222,7 @@ mod tests {
         };
         let judged = |kind: &str, name: &str, bytes: usize| {
             let input = json!({ name: "x".repeat(bytes) });
-            assess_risk(&rules, &limits, kind, "tool", &input)
+            assess_risk(&rules, &approval_rules, kind, "tool", &input)
         };
         // {"text":""}
         let most = INPUT_BYTES - 11;
@@ -231,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_group_is_a_kind_or_a_server() {
-        let limits = Limits {
+        let approval_rules = ApprovalRules {
             ask: None,
             block: None,
             timeout_minutes: None,
@@ -244,10 +248,10 @@ mod tests {
             ("fetch", "network"),
             ("fetch", "browse"),
         ] {
-            assert!(limits.disables(kind, tool), "{kind} {tool}");
+            assert!(approval_rules.disables(kind, tool), "{kind} {tool}");
         }
         for (kind, tool) in [("other", "git hubble.x"), ("other", "git hub"), ("read", "fetch.x1")] {
-            assert!(!limits.disables(kind, tool) || tool.starts_with("fetch."), "{kind} {tool}");
+            assert!(!approval_rules.disables(kind, tool) || tool.starts_with("fetch."), "{kind} {tool}");
         }
     }
 
@@ -255,15 +259,20 @@ mod tests {
     fn a_new_host_is_never_allowed_by_thresholds() {
         let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
         let rules = rules.unwrap().risk().unwrap();
-        let limits = Limits {
+        let approval_rules = ApprovalRules {
             ask: Some(100),
             block: Some(100),
             timeout_minutes: None,
             categories: Vec::new(),
             disabled: Vec::new(),
         };
-        let judged =
-            assess_risk(&rules, &limits, "fetch", "network", &json!({ "host": "a.example", "port": 443 }));
+        let judged = assess_risk(
+            &rules,
+            &approval_rules,
+            "fetch",
+            "network",
+            &json!({ "host": "a.example", "port": 443 }),
+        );
         assert_eq!((judged.decision, judged.rule.as_deref()), (RiskDecision::Asked, Some("network")));
         assert_eq!(judged.category.as_deref(), Some("new hosts"));
     }

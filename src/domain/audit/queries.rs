@@ -6,7 +6,7 @@ use crate::{
     base::{problem::Result, time::Timestamp},
     core::{
         access::Scope,
-        store::sql::{Door as _, row, sql},
+        store::sql::{RunSql as _, row, sql},
     },
 };
 

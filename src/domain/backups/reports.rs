@@ -8,7 +8,7 @@ use crate::{
         bounds,
         enums::BackupState,
         ids::{AgentId, BackupId},
-        plain::{self, bounded},
+        plain::{self, truncated},
         problem::Result,
     },
     core::store::Tx,
@@ -77,7 +77,7 @@ pub async fn restored(tx: &Tx, from: &Reporter, id: BackupId, error: Option<Stri
 }
 
 fn readable_error(text: &str) -> String {
-    bounded(&plain::one_line(text), bounds::REASON)
+    truncated(&plain::one_line(text), bounds::REASON)
 }
 
 fn is_digest(text: &str) -> bool {

@@ -100,7 +100,7 @@ async fn check_references(tx: &Tx, mut draft: Draft) -> Result<(Model, Secrets)>
         Ok(hash) => channel.bot_hash = hash,
         Err(violation) => draft.violations.push(violation),
     }
-    Problem::refuse(draft.violations)?;
+    Problem::fail_if_any(draft.violations)?;
     Ok((draft.channel, draft.secrets))
 }
 

@@ -46,7 +46,7 @@ impl FilterRules {
     }
 
     /// Denies by default: an empty whitelist admits only signed messages, and only where a signature is sufficient.
-    pub fn judge(&self, message: &Inbound, listed: Listed) -> FilterDecision {
+    pub fn decide(&self, message: &Inbound, listed: Listed) -> FilterDecision {
         if message.authors.iter().any(|author| self.self_ids.contains(author)) {
             return FilterDecision::Echo;
         }
@@ -116,13 +116,13 @@ mod tests {
         let refused = FilterDecision::Refused(RefusalReason::NotWhitelisted);
         let (bot, webhook) =
             (FilterRules::default(), FilterRules { proves_itself: true, ..FilterRules::default() });
-        assert_eq!(bot.judge(&message(), Listed::Empty), refused);
-        assert_eq!(bot.judge(&message(), Listed::Others), refused);
-        assert_eq!(bot.judge(&message(), Listed::Named), TAKEN);
-        assert_eq!(webhook.judge(&message(), Listed::Empty), TAKEN);
-        assert_eq!(webhook.judge(&message(), Listed::Others), refused);
+        assert_eq!(bot.decide(&message(), Listed::Empty), refused);
+        assert_eq!(bot.decide(&message(), Listed::Others), refused);
+        assert_eq!(bot.decide(&message(), Listed::Named), TAKEN);
+        assert_eq!(webhook.decide(&message(), Listed::Empty), TAKEN);
+        assert_eq!(webhook.decide(&message(), Listed::Others), refused);
         let unproven = Inbound { proof: Proof::None, ..message() };
-        assert_eq!(webhook.judge(&unproven, Listed::Empty), refused);
+        assert_eq!(webhook.decide(&unproven, Listed::Empty), refused);
     }
 
     #[test]
@@ -130,41 +130,41 @@ mod tests {
         let rules = FilterRules { needs_proof: true, ..FilterRules::default() };
         let forged = Inbound { proof: Proof::None, ..message() };
         let refused = FilterDecision::Refused(RefusalReason::Unproven);
-        assert_eq!(rules.judge(&forged, Listed::Named), refused);
-        assert_eq!(rules.judge(&message(), Listed::Named), TAKEN);
-        assert_eq!(FilterRules::default().judge(&forged, Listed::Named), TAKEN);
+        assert_eq!(rules.decide(&forged, Listed::Named), refused);
+        assert_eq!(rules.decide(&message(), Listed::Named), TAKEN);
+        assert_eq!(FilterRules::default().decide(&forged, Listed::Named), TAKEN);
     }
 
     #[test]
     fn our_own_messages_are_echoes_even_if_listed() {
         let rules = FilterRules { self_ids: vec!["bot".to_owned()], ..FilterRules::default() };
         let own = Inbound { authors: vec!["b1".to_owned(), "bot".to_owned()], ..message() };
-        assert_eq!(rules.judge(&own, Listed::Named), FilterDecision::Echo);
-        assert_eq!(rules.judge(&message(), Listed::Named), TAKEN);
+        assert_eq!(rules.decide(&own, Listed::Named), FilterDecision::Echo);
+        assert_eq!(rules.decide(&message(), Listed::Named), TAKEN);
     }
 
     #[test]
     fn labels_let_messages_in() {
         let of = |label: &str| FilterRules { labels: vec![label.to_owned()], ..FilterRules::default() };
-        assert_eq!(of("urgent").judge(&message(), Listed::Named), TAKEN);
+        assert_eq!(of("urgent").decide(&message(), Listed::Named), TAKEN);
         let refused = FilterDecision::Refused(RefusalReason::Label);
-        assert_eq!(of("later").judge(&message(), Listed::Named), refused);
+        assert_eq!(of("later").decide(&message(), Listed::Named), refused);
     }
 
     #[test]
     fn what_is_written_to_others_needs_mention_off() {
         let aside = Inbound { is_addressed: false, ..message() };
         let refused = FilterDecision::Refused(RefusalReason::NotAddressed);
-        assert_eq!(FilterRules::default().judge(&aside, Listed::Named), refused);
+        assert_eq!(FilterRules::default().decide(&aside, Listed::Named), refused);
         let rules = FilterRules { mention_off: vec!["room".to_owned()], ..FilterRules::default() };
-        assert_eq!(rules.judge(&aside, Listed::Named), TAKEN);
+        assert_eq!(rules.decide(&aside, Listed::Named), TAKEN);
     }
 
     #[test]
     fn bots_are_answered_only_if_they_are_listed() {
         let robot = Inbound { is_automatic: true, ..message() };
         let rules = FilterRules { proves_itself: true, ..FilterRules::default() };
-        assert_eq!(rules.judge(&robot, Listed::Empty), FilterDecision::Wanted { is_answered: false });
-        assert_eq!(rules.judge(&robot, Listed::Named), TAKEN);
+        assert_eq!(rules.decide(&robot, Listed::Empty), FilterDecision::Wanted { is_answered: false });
+        assert_eq!(rules.decide(&robot, Listed::Named), TAKEN);
     }
 }

@@ -86,7 +86,7 @@ impl OpenedSecrets {
         let open = |sealed: &Option<Vec<u8>>, field: &str| {
             let Some(sealed) = sealed else { return Ok(None) };
             let place = SealContext::new(channel.organization_id, "channels", channel.id.0, field);
-            core.keys.open(sealed, &place).map(Some).map_err(Problem::internal)
+            core.sealing.open(sealed, &place).map(Some).map_err(Problem::internal)
         };
         let now = core.clock.now();
         let still = |sealed: &Option<Vec<u8>>, until: Option<Timestamp>, field: &str| {
@@ -205,7 +205,7 @@ fn email(core: &Core, channel: &Model, secrets: OpenedSecrets) -> EmailConfig {
 /// Derived from the installation's key and the channel's id, so that neither tenants nor recipients of mails know it.
 fn id_key(core: &Core, channel: &Model) -> SecretString {
     let material = [&channel.organization_id.0.to_be_bytes()[..], &channel.id.0.to_be_bytes()];
-    let key = core.keys.current().derive("ids of mails", &material).next();
+    let key = core.sealing.current().derive("ids of mails", &material).next();
     key.map(|key| hex::encode(&key[..])).unwrap_or_default().into()
 }
 

@@ -15,7 +15,7 @@ use crate::{
         access::Scope,
         store::{
             Tx,
-            sql::{Door as _, every_org_sql, row, sql},
+            sql::{RunSql as _, every_org_sql, row, sql},
         },
     },
 };

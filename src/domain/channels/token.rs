@@ -23,7 +23,7 @@ pub(super) async fn check_token(
     secrets: &Secrets,
 ) -> Result<std::result::Result<Option<Vec<u8>>, Violation>> {
     let MaybeUndefined::Value(token) = &secrets.bot_token else { return Ok(Ok(None)) };
-    let digests = keys::bot_digests(&tx.scope.core.keys.current(), transport.as_str(), &token.0);
+    let digests = keys::bot_digests(&tx.scope.core.sealing.current(), transport.as_str(), &token.0);
     if !has_another(tx, channel, &digests).await? {
         return Ok(Ok(digests.into_iter().next()));
     }

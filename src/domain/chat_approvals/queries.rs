@@ -14,7 +14,7 @@ use crate::{
         queue::{Depth, LaneKey, OLDEST_DUE},
         store::{
             Tx,
-            sql::{Door, OrgSql, Write as _, every_org_sql, row, sql},
+            sql::{OrgSql, RunSql, RunWritingSql as _, every_org_sql, row, sql},
         },
     },
     domain::people::REACHABLE,
@@ -212,11 +212,11 @@ const LINKER: &str = "SELECT u.id, u.name, m.role FROM channel_links l \
 
 /// The reachable member who has linked this vendor id.
 pub(super) async fn linker_of_origin(
-    door: &impl Door<Sql = OrgSql>,
+    runner: &impl RunSql<Sql = OrgSql>,
     channel: ChannelId,
     origin: &str,
 ) -> Result<Option<Linker>> {
-    door.one(sql!(LINKER, "l.origin_id = $3 AND ", REACHABLE), [channel.into(), origin.into()]).await
+    runner.one(sql!(LINKER, "l.origin_id = $3 AND ", REACHABLE), [channel.into(), origin.into()]).await
 }
 
 /// The member, if reachable and with a linked chat of the channel.

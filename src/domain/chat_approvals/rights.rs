@@ -12,7 +12,7 @@ use crate::{
     },
     core::{
         Core, Request,
-        access::{Caller, Chatting, Membership, Scope},
+        access::{Caller, LinkedChat, Membership, Scope},
         store::Tx,
     },
 };
@@ -49,8 +49,8 @@ pub(super) async fn scope_in_transaction(tx: &Tx, channel: ChannelId, origin: &s
 /// A refusal to this scope is recorded in the audit log, as in the panel.
 fn chat_scope(core: &Arc<Core>, (org, channel): (OrgId, ChannelId), linker: Linker) -> Scope {
     let role = linker.role;
-    let person = Chatting { id: linker.id, name: linker.name, channel };
-    let mut request = Request::new(core, Caller::Chatting(Arc::new(person)));
+    let person = LinkedChat { id: linker.id, name: linker.name, channel };
+    let mut request = Request::new(core, Caller::LinkedChat(Arc::new(person)));
     request.via = DecidedVia::Channel;
     let permissions = core.policy.role_permissions(org, role);
     let membership = Membership { role: Some(role), permissions };

@@ -24,7 +24,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
-        queue::{self, Admission, Job, LaneKey, Outcome, Room, backoff},
+        queue::{self, Admission, Job, LaneKey, Outcome, SendPermit, backoff},
         resource_limits::Resource,
         store::Tx,
     },
@@ -45,7 +45,7 @@ impl Job for Model {
     const KIND: &'static str = "APPROVAL";
     type Key = LaneKey;
     type Lane = Sender;
-    type Room = Room;
+    type Permit = SendPermit;
 
     fn id(&self) -> i64 {
         self.id.0
@@ -64,30 +64,30 @@ impl Job for Model {
         Ok(due.all(scope.core.db.read()).await?)
     }
 
-    async fn admit(&self, sender: &Sender) -> Result<Admission<Room>> {
-        let full = match sender.take_room(&self.target) {
-            Ok(room) => return Ok(Admission::Run(room)),
-            Err(full) => full,
+    async fn admit(&self, sender: &Sender) -> Result<Admission<SendPermit>> {
+        let reached = match sender.take_permit(&self.target) {
+            Ok(permit) => return Ok(Admission::Run(permit)),
+            Err(reached) => reached,
         };
         let tx = sender.scope.begin().await?;
-        let until = tx.now.plus(full.wait);
-        if full.is_for_all {
+        let until = tx.now.plus(reached.wait);
+        if reached.is_for_all {
             channels::delay_sending(&tx, sender.channel, until).await?;
         } else {
             update_row(&tx, self, (self.state, self.attempts, until)).await?;
         }
         tx.commit().await?;
-        Ok(Admission::Wait(full))
+        Ok(Admission::Wait(reached))
     }
 
-    async fn run(self, sender: &Sender, room: Room) -> Result<Option<Outcome>> {
+    async fn run(self, sender: &Sender, permit: SendPermit) -> Result<Option<Outcome>> {
         let Some(row) = claim(sender, &self).await? else { return Ok(None) };
         let (scope, transport) = (&sender.scope, &*sender.transport);
         let result = match row.state {
             AskState::ToAsk => ask(scope, transport, &row).await?,
             _ => close(scope, transport, &row).await?,
         };
-        drop(room);
+        drop(permit);
         let outcome = result.outcome();
         store_result(scope, &row, sender.seen, result).await?;
         Ok(Some(outcome))
@@ -96,7 +96,7 @@ impl Job for Model {
 
 async fn claim(sender: &Sender, row: &Model) -> Result<Option<Model>> {
     let tx = sender.scope.begin().await?;
-    let until = tx.now.plus(sender.transport.traits().longest_send + queue::MARGIN);
+    let until = tx.now.plus(sender.transport.traits().longest_send + queue::CLAIM_MARGIN);
     let taken = tx.scope.update::<Entity>().filter(Column::Id.eq(row.id));
     let taken = taken
         .filter(Column::AvailableAt.eq(row.available_at))
@@ -126,7 +126,7 @@ impl AttemptResult {
     fn outcome(&self) -> Outcome {
         match self {
             Self::Asked(..) => Outcome::Done,
-            Self::Closed => Outcome::Over,
+            Self::Closed => Outcome::Obsolete,
             Self::GivenUp(why) => Outcome::GivenUp(why.clone()),
             Self::Later(_, why) | Self::Channel(_, why) => Outcome::Later(why.clone()),
         }
@@ -155,7 +155,7 @@ async fn ask(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<At
 
 async fn close(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<AttemptResult> {
     let facts = transport.traits();
-    let (Some(vendor_id), true) = (&row.vendor_id, facts.actions.edits) else {
+    let (Some(vendor_id), true) = (&row.vendor_id, facts.abilities.edits) else {
         return Ok(AttemptResult::Closed);
     };
     let Some(shown) = approvals::load_shown(scope, row.approval_id).await? else {
@@ -211,9 +211,10 @@ fn interpret_failure(failure: &Failure, attempts: i64) -> AttemptResult {
             Some(wait) => AttemptResult::Later(wait, why),
             None => AttemptResult::GivenUp(why),
         },
-        Failure::Refused(_) | Failure::Inward(_) | Failure::TargetGone(_) | Failure::TargetMoved { .. } => {
-            AttemptResult::GivenUp(why)
-        }
+        Failure::Refused(_)
+        | Failure::NotPublic(_)
+        | Failure::TargetGone(_)
+        | Failure::TargetMoved { .. } => AttemptResult::GivenUp(why),
     }
 }
 

@@ -4,7 +4,7 @@
 //! them, so an agent's commands arrive in order. A command survives a long absence of its host. One that was not sent
 //! by its deadline is dropped; a STOP has none. A row holds ids and never a secret.
 //!
-//! A commit wakes the [connection](crate::core::hosts::Hosts) of the host, on any replica.
+//! A commit wakes the [connection](crate::core::hosts::HostConnections) of the host, on any replica.
 
 mod queries;
 

@@ -15,7 +15,7 @@ use crate::{
         queue::Depth,
         store::{
             Tx,
-            sql::{Door as _, Write as _, every_org_sql, row, sql},
+            sql::{RunSql as _, RunWritingSql as _, every_org_sql, row, sql},
         },
     },
 };

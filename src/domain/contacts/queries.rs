@@ -10,7 +10,7 @@ use crate::{
     },
     core::store::{
         Tx,
-        sql::{Door as _, row, sql},
+        sql::{RunSql as _, row, sql},
     },
 };
 

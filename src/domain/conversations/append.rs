@@ -17,7 +17,7 @@ use super::{
     entity::{conversations, messages},
     rows::load,
     search_queries::{Words, delete_words, insert_words},
-    state::Happening,
+    state::StatusEvent,
     title::{self, title_of},
     tokenizer::{place_tokens, text_of, tokens},
     turn_messages::announce_changed,
@@ -29,6 +29,7 @@ use crate::{
         enums::{ConversationStatus, DeliveryStatus, MessageKind, MessageRole, MessageStatus, TextFormat},
         folding,
         ids::{AgentId, ChannelId, ConversationId, IdentityId, MessageId, TurnId, UserId},
+        plain::is_control_or_bidi,
         problem::{Problem, Result},
         time::Timestamp,
     },
@@ -59,7 +60,7 @@ pub struct Delivery {
 
 /// Messages to the people on the other side of a channel were added.
 #[derive(Debug)]
-pub struct SentOut {
+pub struct OutgoingAdded {
     pub channel: ChannelId,
     pub conversation: ConversationId,
     /// PENDING, or SKIPPED if they are not sent.
@@ -67,7 +68,7 @@ pub struct SentOut {
     pub messages: Vec<Outgoing>,
 }
 
-impl DomainEvent for SentOut {}
+impl DomainEvent for OutgoingAdded {}
 
 /// Messages of people and agents were added: texts, files and voice messages.
 #[derive(Debug)]
@@ -177,13 +178,13 @@ impl NewMessage<'_> {
 /// # Errors
 /// `NOT_FOUND`; `ARCHIVED` for an inbound message to an archived conversation: it must start a new one.
 pub async fn append(tx: &Tx, new: NewMessage<'_>) -> Result<MessageId> {
-    Ok(add(tx, new).await?.0)
+    Ok(append_with_seq(tx, new).await?.0)
 }
 
 /// Like [`append`]. Also returns the message's position in the conversation.
-pub async fn add(tx: &Tx, new: NewMessage<'_>) -> Result<(MessageId, i64)> {
+pub async fn append_with_seq(tx: &Tx, new: NewMessage<'_>) -> Result<(MessageId, i64)> {
     let conversation = load(tx, new.conversation).await?;
-    let added = add_all(tx, &[conversation], vec![new]).await?;
+    let added = append_all(tx, &[conversation], vec![new]).await?;
     added.into_iter().next().ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))
 }
 
@@ -192,7 +193,7 @@ pub async fn add(tx: &Tx, new: NewMessage<'_>) -> Result<(MessageId, i64)> {
 ///
 /// # Errors
 /// See [`append`].
-pub(super) async fn add_all(
+pub(super) async fn append_all(
     tx: &Tx,
     conversations: &[conversations::Model],
     new: Vec<NewMessage<'_>>,
@@ -207,7 +208,7 @@ pub(super) async fn add_all(
         let mut own: Vec<_> = own.collect();
         let status = status_after(conversation.status, &own)?;
         join_turns(tx, conversation, &mut own).await?;
-        sent.extend(send_out(tx, conversation, &mut own).await?);
+        sent.extend(mark_outgoing(tx, conversation, &mut own).await?);
         summarize(tx, conversation, &own, status).await?;
     }
     let mut added = Vec::with_capacity(placed.len());
@@ -234,7 +235,7 @@ pub(super) async fn add_all(
     for conversation in conversations {
         super::rows::announce(tx, conversation.agent_id, conversation.id);
     }
-    let said = placed.iter().zip(&added).filter(|(message, _)| says_something(message.new.kind));
+    let said = placed.iter().zip(&added).filter(|(message, _)| is_utterance(message.new.kind));
     let messages: Vec<_> = said
         .map(|(message, (id, seq))| AddedMessage {
             agent: message.agent,
@@ -248,7 +249,7 @@ pub(super) async fn add_all(
 }
 
 /// Whether a message says something, rather than showing an agent's work.
-pub(super) const fn says_something(kind: MessageKind) -> bool {
+pub(super) const fn is_utterance(kind: MessageKind) -> bool {
     matches!(kind, MessageKind::Text | MessageKind::File | MessageKind::Voice)
 }
 
@@ -291,8 +292,8 @@ fn status_after(before: ConversationStatus, own: &[&mut PlacedMessage<'_>]) -> R
     let mut status = before;
     for PlacedMessage { new, .. } in own {
         let is_inbound = new.role == MessageRole::User && new.reopens;
-        let happening = if is_inbound { Happening::Inbound } else { Happening::Outbound };
-        status = happening.apply(status)?;
+        let event = if is_inbound { StatusEvent::Inbound } else { StatusEvent::Outbound };
+        status = event.apply(status)?;
     }
     Ok(status)
 }
@@ -326,11 +327,11 @@ async fn join_turns(
 
 /// Marks the messages to the people on the other side of a channel: texts and files of the agent or of a person in its
 /// place.
-async fn send_out(
+async fn mark_outgoing(
     tx: &Tx,
     conversation: &conversations::Model,
     own: &mut [&mut PlacedMessage<'_>],
-) -> Result<Option<SentOut>> {
+) -> Result<Option<OutgoingAdded>> {
     let Some(channel) = conversation.channel_id else { return Ok(None) };
     let is_said = |message: &&mut PlacedMessage<'_>| {
         let new = &message.new;
@@ -349,7 +350,7 @@ async fn send_out(
         message.new.via_channel = Some(channel);
         message.new.delivery = Some(Delivery { status, attempts: 0, error: None, sent_at: None });
     }
-    Ok(Some(SentOut { channel, conversation: conversation.id, status, messages: Vec::new() }))
+    Ok(Some(OutgoingAdded { channel, conversation: conversation.id, status, messages: Vec::new() }))
 }
 
 /// Appends an error message of the service, about a turn or a request.
@@ -564,7 +565,8 @@ async fn index_words(tx: &Tx, messages: impl Iterator<Item = IndexedMessage<'_>>
 /// The beginning of a message, on one line.
 pub(crate) fn preview(text: &str) -> String {
     let mut words = String::new();
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+    let between = |letter: char| letter.is_whitespace() || is_control_or_bidi(letter);
+    for word in text.split(between).filter(|word| !word.is_empty()) {
         if !words.is_empty() {
             words.push(' ');
         }

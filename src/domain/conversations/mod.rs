@@ -43,7 +43,10 @@ mod watches;
 
 pub(crate) use self::{append::preview, incoming::missing_file_note, rows::require, tokenizer::place_tokens};
 pub use self::{
-    append::{Added, AddedMessage, Delivery, NewMessage, Outgoing, SentOut, add, append, append_error},
+    append::{
+        Added, AddedMessage, Delivery, NewMessage, Outgoing, OutgoingAdded, append, append_error,
+        append_with_seq,
+    },
     attachments::{File, Upload, Uploaded, content, file, load_message_files, upload},
     delivery_messages::{
         DeliveryTarget, load_delivery_target, move_targets, record_delivery, require_message, retarget,
@@ -60,7 +63,7 @@ pub use self::{
     rows::{await_decision, exists, mark_decided},
     search::{merge_index, text_of, tokens},
     sources::{Source, source},
-    state::Happening,
+    state::StatusEvent,
     storage::{count_stored, require_room},
     takeover::{end_abandoned, hand_back, take_over},
     turn_messages::{

@@ -16,7 +16,7 @@ use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 use serde_json::{Value, json};
 
 use super::{
-    append::{NewMessage, add_all},
+    append::{NewMessage, append_all},
     attachments,
     entity::messages,
     rows::load,
@@ -28,7 +28,7 @@ use crate::{
         bounds,
         enums::{MessageKind, MessageRole},
         ids::{AttachmentId, ConversationId, TurnId},
-        plain::{self, bounded},
+        plain::{self, truncated},
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
@@ -95,7 +95,7 @@ async fn store_messages(
         });
         files.push(file);
     }
-    for ((message, _), file) in add_all(tx, slice::from_ref(&thread), new).await?.into_iter().zip(files) {
+    for ((message, _), file) in append_all(tx, slice::from_ref(&thread), new).await?.into_iter().zip(files) {
         if let Some(file) = file {
             attachments::attach(tx, message, file).await?;
         }
@@ -104,7 +104,7 @@ async fn store_messages(
 }
 
 fn key_of(message: &Message) -> String {
-    bounded(&message.key, bounds::NAME)
+    truncated(&message.key, bounds::NAME)
 }
 
 /// The keys of messages that the conversation has already.
@@ -149,7 +149,7 @@ async fn stored_form(
         Ok(_) => ("FILE_TOO_LARGE", "it is larger than 512 KiB"),
         Err(_) => ("FILE_UNREADABLE", "it could not be read"),
     };
-    let text = format!("The agent's file {} was not stored: {why}.", bounded(&filename, bounds::ID));
+    let text = format!("The agent's file {} was not stored: {why}.", truncated(&filename, bounds::ID));
     let content = json!({ "code": code, "text": text });
     Ok(((MessageRole::System, MessageKind::Error, content), None))
 }
@@ -168,17 +168,17 @@ fn form_of(content: Content) -> StoredForm {
         Content::ToolCall { tool, call_id, input } => (
             MessageRole::Assistant,
             MessageKind::ToolCall,
-            json!({ "tool": bounded(&tool, bounds::ID), "call_id": bounded(&call_id, bounds::ID), "input": bounded_value(input) }),
+            json!({ "tool": truncated(&tool, bounds::ID), "call_id": truncated(&call_id, bounds::ID), "input": bounded_value(input) }),
         ),
         Content::ToolResult { call_id, output, is_error } => (
             MessageRole::Tool,
             MessageKind::ToolResult,
-            json!({ "call_id": bounded(&call_id, bounds::ID), "output": bounded_value(output), "is_error": is_error }),
+            json!({ "call_id": truncated(&call_id, bounds::ID), "output": bounded_value(output), "is_error": is_error }),
         ),
         Content::Error { code, text: why } => (
             MessageRole::System,
             MessageKind::Error,
-            json!({ "code": bounded(&code, bounds::ID), "text": bounded_text(&why) }),
+            json!({ "code": truncated(&code, bounds::ID), "text": bounded_text(&why) }),
         ),
         // `stored_form` handles files.
         Content::File { caption, .. } => {
@@ -189,7 +189,7 @@ fn form_of(content: Content) -> StoredForm {
 
 /// Cuts a text to the bound. A cut text ends with an ellipsis.
 fn bounded_text(text: &str) -> String {
-    bounded(text, bounds::MESSAGE)
+    truncated(text, bounds::MESSAGE)
 }
 
 /// Bounds a value: one that is too large, or nested too deep to be read again, becomes the beginning of its text.

@@ -17,7 +17,7 @@ use crate::{
         access::Scope,
         store::{
             Tx,
-            sql::{Door as _, Row, Write, installation_sql, row, sql},
+            sql::{Row, RunSql as _, RunWritingSql, installation_sql, row, sql},
         },
     },
     domain::conversations::search_stages::Stages,
@@ -216,7 +216,7 @@ pub async fn delete_words(tx: &Tx, message: MessageId) -> Result<()> {
         tx.execute(sql, [message.into()]).await?;
     } else {
         let sql = installation_sql!("DELETE FROM messages_fts WHERE rowid = $1");
-        Write::execute(tx.connection(), sql, [message.into()]).await?;
+        RunWritingSql::execute(tx.connection(), sql, [message.into()]).await?;
     }
     Ok(())
 }

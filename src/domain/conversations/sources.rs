@@ -41,7 +41,7 @@ fn seal_context(org: OrgId, message: MessageId) -> SealContext<'static> {
 
 /// Stores an original mail, if the plan has room for it.
 pub(super) async fn store_source(tx: &Tx, message: MessageId, source: Bytes, notes: &str) -> Result<()> {
-    let (ring, place) = (tx.scope.core.keys.current(), seal_context(tx.scope.org, message));
+    let (ring, place) = (tx.scope.core.sealing.current(), seal_context(tx.scope.org, message));
     let seal = move || ring.seal_bytes(&source, &place);
     let sealed = spawn_blocking(seal).await.map_err(Problem::internal)?;
     let size = (sealed.len() + notes.len()).cast_signed() as i64;
@@ -66,7 +66,7 @@ pub async fn source(scope: &Scope, message: MessageId) -> Result<Option<Bytes>> 
 /// Loads and opens the original mail of a message.
 pub(super) async fn load_source(scope: &Scope, message: MessageId) -> Result<Option<OpenedSource>> {
     let Some(found) = queries::sealed_source(scope, message).await? else { return Ok(None) };
-    let (ring, place) = (scope.core.keys.current(), seal_context(scope.org, message));
+    let (ring, place) = (scope.core.sealing.current(), seal_context(scope.org, message));
     let open = move || {
         let opened = ring.open_bytes(&found.source_sealed, &place)?;
         Ok(Bytes::copy_from_slice(opened.expose_secret()))

@@ -10,7 +10,7 @@ use crate::base::{
 
 /// An event in the life of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum StatusEvent {
     /// Someone writes to the agent.
     Inbound,
     /// The agent, a tool or the service writes.
@@ -25,13 +25,13 @@ pub enum Happening {
 
 /// The current state does not allow the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a conversation that is {from} does not allow {happening:?}")]
+#[error("a conversation that is {from} does not allow {event:?}")]
 pub struct TransitionError {
     pub from: ConversationStatus,
-    pub happening: Happening,
+    pub event: StatusEvent,
 }
 
-impl Happening {
+impl StatusEvent {
     pub const ALL: [Self; 8] = {
         use ConversationStatus::{Archived, Open, Pending, Resolved};
         [
@@ -49,7 +49,7 @@ impl Happening {
     /// Returns the next state.
     pub fn apply(self, from: ConversationStatus) -> Result<ConversationStatus, TransitionError> {
         use ConversationStatus::{Archived, Open, Pending, Resolved};
-        let refused = Err(TransitionError { from, happening: self });
+        let refused = Err(TransitionError { from, event: self });
         match (self, from) {
             // A message to an archived conversation starts a new one.
             (Self::Inbound, Archived) => refused,
@@ -71,13 +71,11 @@ impl Happening {
 impl From<TransitionError> for Problem {
     fn from(refused: TransitionError) -> Self {
         match refused {
-            TransitionError { happening: Happening::Set(ConversationStatus::Pending), .. } => {
-                Self::invalid_at(
-                    "/status",
-                    "NOT_ALLOWED",
-                    "PENDING can't be set. A conversation is PENDING while its agent waits for a decision.",
-                )
-            }
+            TransitionError { event: StatusEvent::Set(ConversationStatus::Pending), .. } => Self::invalid_at(
+                "/status",
+                "NOT_ALLOWED",
+                "PENDING can't be set. A conversation is PENDING while its agent waits for a decision.",
+            ),
             TransitionError { from, .. } => {
                 Self::new(Code::Archived, "The conversation is archived. Reopen it before changing it.")
                     .with("status", from.as_str())
@@ -94,13 +92,13 @@ mod tests {
     fn the_table() {
         let mut table = String::new();
         for from in ConversationStatus::ALL {
-            for happening in Happening::ALL {
-                let outcome = match happening.apply(*from) {
+            for event in StatusEvent::ALL {
+                let outcome = match event.apply(*from) {
                     Ok(to) if to == *from => "stays".to_owned(),
                     Ok(to) => to.to_string(),
                     Err(_) => "refused".to_owned(),
                 };
-                table.push_str(&format!("{from} {happening:?}: {outcome}\n"));
+                table.push_str(&format!("{from} {event:?}: {outcome}\n"));
             }
         }
         insta::assert_snapshot!(table);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    append::{NewMessage, add_all, preview},
+    append::{NewMessage, append_all, preview},
     entity::conversations,
     queries,
     rows::load,
@@ -73,7 +73,7 @@ pub(super) async fn append_full_event(tx: &Tx, conversation: &conversations::Mod
         return Ok(());
     }
     let new = NewMessage::new(conversation.id, MessageRole::System, MessageKind::Event, content);
-    add_all(tx, std::slice::from_ref(conversation), vec![new]).await?;
+    append_all(tx, std::slice::from_ref(conversation), vec![new]).await?;
     Ok(())
 }
 

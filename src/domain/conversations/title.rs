@@ -3,7 +3,7 @@
 
 use muster_channels::{Dialect, Longest, Unit, render};
 
-use super::{append::says_something, entity::conversations, tokenizer::text_of};
+use super::{append::is_utterance, entity::conversations, tokenizer::text_of};
 use crate::base::{
     bounds,
     enums::{MessageKind, TextFormat, Transport},
@@ -16,7 +16,7 @@ pub(super) fn takes_title(conversation: &conversations::Model) -> bool {
 
 /// The title from a message, if the message has text. Only reads the beginning of long messages.
 pub(super) fn title_of(kind: MessageKind, content: &serde_json::Value) -> Option<String> {
-    if !says_something(kind) {
+    if !is_utterance(kind) {
         return None;
     }
     let text = text_of(kind, content);

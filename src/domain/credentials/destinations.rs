@@ -26,7 +26,7 @@ pub fn normalize(given: Vec<String>) -> Result<Vec<String>> {
             destinations.push(text.to_owned());
         }
     }
-    Problem::refuse(violations)?;
+    Problem::fail_if_any(violations)?;
     Ok(destinations)
 }
 

@@ -57,7 +57,7 @@ pub async fn open_for_agent(tx: &Tx, agent: AgentId) -> Result<Vec<OpenedCredent
         let (mut own, mut multiline) = (Vec::new(), Vec::new());
         for field in fields.iter().filter(|field| field.credential_id == credential.id) {
             if let Some(sealed) = &field.value_sealed {
-                let value = tx.scope.core.keys.open(sealed, &seal_context(tx.scope.org, field.id));
+                let value = tx.scope.core.sealing.open(sealed, &seal_context(tx.scope.org, field.id));
                 own.push((field.label.clone(), value.map_err(Problem::internal)?));
                 if field.r#type == FieldType::Multiline {
                     multiline.push(field.label.clone());

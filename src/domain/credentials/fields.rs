@@ -154,7 +154,7 @@ async fn insert_field(
 }
 
 fn seal_value(tx: &Tx, id: CredentialFieldId, value: MaybeUndefined<SecretText>) -> MaybeUndefined<Vec<u8>> {
-    value.map_value(|secret| tx.scope.core.keys.seal(&secret.0, &seal_context(tx.scope.org, id)))
+    value.map_value(|secret| tx.scope.core.sealing.seal(&secret.0, &seal_context(tx.scope.org, id)))
 }
 
 /// Trims the labels and checks that each is unique and each value matches its type.
@@ -186,7 +186,7 @@ fn check_fields(
             violations.push(Violation::at(format!("/fields/{n}/value"), code, detail));
         }
     }
-    Problem::refuse(violations)?;
+    Problem::fail_if_any(violations)?;
     Ok(fields)
 }
 
@@ -197,7 +197,7 @@ fn stored_fits(tx: &Tx, row: &credential_fields::Model, kind: FieldType) -> Resu
     }
     let Some(sealed) = &row.value_sealed else { return Ok(true) };
     let value =
-        tx.scope.core.keys.open(sealed, &seal_context(tx.scope.org, row.id)).map_err(Problem::internal)?;
+        tx.scope.core.sealing.open(sealed, &seal_context(tx.scope.org, row.id)).map_err(Problem::internal)?;
     Ok(value_error(kind, value.expose_secret()).is_none())
 }
 

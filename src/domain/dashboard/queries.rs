@@ -9,7 +9,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
-        store::sql::{Door as _, every_org_sql, row, sql, text},
+        store::sql::{RunSql as _, every_org_sql, row, sql, text},
     },
     domain::conversations,
 };

@@ -70,7 +70,7 @@ pub(super) fn interpret(
         Failure::Unknown(_) if is_idempotent => retry_or_give_up(attempts, why),
         Failure::Unknown(_) if reconciles => AttemptResult::Ask(why),
         Failure::Unknown(_) => AttemptResult::Failed(DeliveryCode::UnknownOutcome, why),
-        Failure::Refused(_) | Failure::Inward(_) => AttemptResult::Failed(DeliveryCode::Refused, why),
+        Failure::Refused(_) | Failure::NotPublic(_) => AttemptResult::Failed(DeliveryCode::Refused, why),
         Failure::TargetGone(_) => AttemptResult::Failed(DeliveryCode::TargetGone, why),
         Failure::TargetMoved { to } => AttemptResult::Moved(to),
         Failure::Credentials(_) => AttemptResult::Channel(InactiveReason::AuthFailed, why),

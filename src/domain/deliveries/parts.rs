@@ -14,7 +14,7 @@ use crate::{
         problem::{Problem, Result},
     },
     core::{access::Scope, queue, store::Tx},
-    domain::conversations::{Outgoing, SentOut},
+    domain::conversations::{Outgoing, OutgoingAdded},
 };
 
 /// How long rendering a text may take before it is sent as plain text: a guard against unknown slow cases of the
@@ -22,7 +22,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Writes a row for each of these messages.
-pub async fn plan(tx: &Tx, sent: &SentOut) -> Result<()> {
+pub async fn plan(tx: &Tx, sent: &OutgoingAdded) -> Result<()> {
     for messages in sent.messages.chunks(bounds::ROWS as usize) {
         let rows = messages.iter().map(|message| row(tx, sent, message));
         deliveries::Entity::insert_many(rows).exec_without_returning(tx.connection()).await?;
@@ -33,7 +33,7 @@ pub async fn plan(tx: &Tx, sent: &SentOut) -> Result<()> {
     Ok(())
 }
 
-fn row(tx: &Tx, sent: &SentOut, message: &Outgoing) -> deliveries::ActiveModel {
+fn row(tx: &Tx, sent: &OutgoingAdded, message: &Outgoing) -> deliveries::ActiveModel {
     deliveries::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
@@ -95,10 +95,10 @@ async fn render_text(
         return Ok(Vec::new());
     }
     let (dialect, longest) = (facts.dialect, facts.longest);
-    let turn = scope.core.workshop.turn(scope.org).await.map_err(Problem::internal)?;
+    let slot = scope.core.cpu_pool.slot(scope.org).await.map_err(Problem::internal)?;
     if format == TextFormat::Markdown {
         let markdown = text.clone();
-        let work = turn.run(move || render(&markdown, dialect, longest));
+        let work = slot.run(move || render(&markdown, dialect, longest));
         if let Ok(Ok(rendered)) = tokio::time::timeout(PATIENCE, work).await {
             return Ok(rendered);
         }
@@ -106,7 +106,7 @@ async fn render_text(
         let work = move || render_plain(&text, dialect, longest);
         return tokio::task::spawn_blocking(work).await.map_err(Problem::internal);
     }
-    turn.run(move || render_plain(&text, dialect, longest)).await.map_err(Problem::internal)
+    slot.run(move || render_plain(&text, dialect, longest)).await.map_err(Problem::internal)
 }
 
 /// Distributes the files over the parts. Returns at least one part.

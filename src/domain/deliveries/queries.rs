@@ -1,6 +1,6 @@
 //! SQL of deliveries.
 
-use sea_orm::{DbBackend, DbErr, FromQueryResult as _, QueryResult};
+use sea_orm::{DbErr, FromQueryResult as _, QueryResult};
 
 use super::{entity::deliveries, skipping::Closed};
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
         queue::{Depth, LaneKey, OLDEST_DUE},
         store::{
             Tx,
-            sql::{Door as _, Row, every_org_sql, row, sql, text},
+            sql::{Row, RunSql as _, every_org_sql, row, sql, text},
         },
     },
     domain::conversations::TARGET,
@@ -161,7 +161,7 @@ row! {
 /// Skips the waiting parts in a channel closed for this reason, and fails those that were being sent. `also` sets more
 /// columns.
 macro_rules! skip {
-    ($closed:expr, $also:expr, $held:literal) => {
+    ($closed:expr, $also:expr) => {
         sql!(
             "UPDATE deliveries SET status = CASE status WHEN 'PENDING' THEN 'SKIPPED' ELSE 'FAILED' END, \
              code = CASE status WHEN 'PENDING' THEN NULL ELSE 'unknown_outcome' END, error = $4",
@@ -172,17 +172,8 @@ macro_rules! skip {
             left!("$2"),
             " AND ",
             $closed,
-            " ORDER BY d.id LIMIT $5",
-            $held,
-            ") RETURNING message_id, part"
+            " ORDER BY d.id LIMIT $5 FOR NO KEY UPDATE OF d SKIP LOCKED) RETURNING message_id, part"
         )
-    };
-    ($closed:expr, $also:expr, is_postgres: $is_postgres:expr) => {
-        if $is_postgres {
-            skip!($closed, $also, " FOR NO KEY UPDATE OF d SKIP LOCKED")
-        } else {
-            skip!($closed, $also, "")
-        }
     };
 }
 
@@ -193,12 +184,11 @@ pub(super) async fn skip_left(
     closed: Closed,
     most: i64,
 ) -> Result<Vec<SkippedPart>> {
-    let is_postgres = tx.scope.core.db.backend() == DbBackend::Postgres;
     let skip = match closed {
         // It can never be sent again, so its text is removed.
-        Closed::Deleted => skip!(DELETED, ", text = NULL, plain = NULL", is_postgres: is_postgres),
-        Closed::Off => skip!(OFF, "", is_postgres: is_postgres),
-        Closed::Orphaned => skip!(ORPHANED, "", is_postgres: is_postgres),
+        Closed::Deleted => skip!(DELETED, ", text = NULL, plain = NULL"),
+        Closed::Off => skip!(OFF, ""),
+        Closed::Orphaned => skip!(ORPHANED, ""),
     };
     tx.all(skip, [tx.now.into(), channel.into(), closed.why().into(), most.into()]).await
 }

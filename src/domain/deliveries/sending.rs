@@ -1,4 +1,4 @@
-//! Sends the parts of outgoing messages: at most [`queue::AT_ONCE`] of a channel at a time, each of a different conversation.
+//! Sends the parts of outgoing messages: at most [`queue::MAX_CONCURRENT`] of a channel at a time, each of a different conversation.
 //!
 //! Vendors' rate limits are checked first (`core/queue/send_limit.rs`): if a chat is at its limit, its part becomes due
 //! later, which is not an attempt, and the others go on.
@@ -24,7 +24,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
-        queue::{self, Admission, Full, Job, LaneKey, Outcome, Room},
+        queue::{self, Admission, Job, LaneKey, LimitReached, Outcome, SendPermit},
         resource_limits::Resource,
     },
     domain::{
@@ -46,7 +46,7 @@ impl Job for DuePart {
     const KIND: &'static str = "DELIVERY";
     type Key = LaneKey;
     type Lane = Sender;
-    type Room = Room;
+    type Permit = SendPermit;
 
     fn id(&self) -> i64 {
         self.part.id.0
@@ -57,34 +57,34 @@ impl Job for DuePart {
     }
 
     async fn due(sender: &Sender) -> Result<Vec<Self>> {
-        due_parts(&sender.scope, sender.channel, queue::AT_ONCE).await
+        due_parts(&sender.scope, sender.channel, queue::MAX_CONCURRENT).await
     }
 
     /// Settles a part that its sender abandoned.
-    async fn admit(&self, sender: &Sender) -> Result<Admission<Room>> {
+    async fn admit(&self, sender: &Sender) -> Result<Admission<SendPermit>> {
         if self.part.status != DeliveryStatus::Pending {
             settle_abandoned(sender, self.part.id).await?;
             return Ok(Admission::Settled);
         }
-        match sender.take_room(&self.target) {
-            Ok(room) => Ok(Admission::Run(room)),
-            Err(full) => {
-                postpone(sender, self.part.id, full).await?;
-                Ok(Admission::Wait(full))
+        match sender.take_permit(&self.target) {
+            Ok(permit) => Ok(Admission::Run(permit)),
+            Err(reached) => {
+                postpone(sender, self.part.id, reached).await?;
+                Ok(Admission::Wait(reached))
             }
         }
     }
 
-    async fn run(self, sender: &Sender, room: Room) -> Result<Option<Outcome>> {
-        attempt(sender, self.part, room).await
+    async fn run(self, sender: &Sender, permit: SendPermit) -> Result<Option<Outcome>> {
+        attempt(sender, self.part, permit).await
     }
 }
 
 /// Postpones an unclaimed part, or its whole channel.
-async fn postpone(sender: &Sender, id: DeliveryId, full: Full) -> Result<()> {
+async fn postpone(sender: &Sender, id: DeliveryId, reached: LimitReached) -> Result<()> {
     let tx = sender.scope.begin().await?;
-    let until = tx.now.plus(full.wait);
-    if full.is_for_all {
+    let until = tx.now.plus(reached.wait);
+    if reached.is_for_all {
         channels::delay_sending(&tx, sender.channel, until).await?;
     } else {
         let held = tx.scope.update::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
@@ -106,7 +106,7 @@ async fn claim(
 ) -> Result<Option<deliveries::Model>> {
     use deliveries::Column;
     let tx = scope.begin().await?;
-    let until = tx.now.plus(facts.longest_send + queue::MARGIN);
+    let until = tx.now.plus(facts.longest_send + queue::CLAIM_MARGIN);
     let taken = tx.scope.update::<deliveries::Entity>().filter(Column::Id.eq(id));
     let mut taken = taken
         .filter(Column::Status.eq(DeliveryStatus::Pending))
@@ -135,14 +135,14 @@ async fn claim(
 
 /// Sends a part once and stores the result. The content is read before the claim: if that fails, the part is still
 /// PENDING and is postponed without delaying others. A part that stays SENDING may have been sent.
-async fn attempt(sender: &Sender, due: deliveries::Model, room: Room) -> Result<Option<Outcome>> {
+async fn attempt(sender: &Sender, due: deliveries::Model, permit: SendPermit) -> Result<Option<Outcome>> {
     let (scope, facts) = (&sender.scope, sender.transport.traits());
     let parts = split(scope, &due, facts).await?;
     let first = parts.first().unwrap_or(&due);
     let outgoing = match OutgoingPart::read(scope, first, facts.largest_out).await {
         Ok(outgoing) => outgoing,
         Err(problem) => {
-            postpone(sender, due.id, Full { wait: UNREAD, is_for_all: false }).await?;
+            postpone(sender, due.id, LimitReached { wait: UNREAD, is_for_all: false }).await?;
             return Ok(Some(Outcome::Later(problem.to_string())));
         }
     };
@@ -157,7 +157,7 @@ async fn attempt(sender: &Sender, due: deliveries::Model, room: Room) -> Result<
         }
         Err(unsent) => unsent,
     };
-    drop(room);
+    drop(permit);
     conclude(sender, &part, result).await.map(Some)
 }
 

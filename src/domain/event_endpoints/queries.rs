@@ -17,7 +17,7 @@ use crate::{
         queue::{Depth, LaneKey, OLDEST_DUE},
         store::{
             Tx,
-            sql::{Door as _, Row, Write as _, every_org_sql, row, sql, text},
+            sql::{Row, RunSql as _, RunWritingSql as _, every_org_sql, row, sql, text},
         },
     },
     domain::people::REACHABLE,

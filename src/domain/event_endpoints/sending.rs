@@ -1,4 +1,4 @@
-//! Sends events: at most [`queue::AT_ONCE`] of an endpoint at a time, each of a different subject. A receiver recognizes a
+//! Sends events: at most [`queue::MAX_CONCURRENT`] of an endpoint at a time, each of a different subject. A receiver recognizes a
 //! repetition by `webhook-id`, so an event whose sender died is sent again.
 
 use std::{sync::Arc, time::Duration};
@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// How long a replica's claim on an event lasts.
-const LEASE: Duration = LONGEST_POST.saturating_add(queue::MARGIN);
+const LEASE: Duration = LONGEST_POST.saturating_add(queue::CLAIM_MARGIN);
 
 /// Starts sending the due events of all endpoints.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
@@ -57,7 +57,7 @@ impl Receiver {
         let found = found.filter(Column::Id.eq(EventEndpointId(lane.lane_id)));
         let Some(endpoint) = found.one(core.db.read()).await? else { return Ok(None) };
         let open =
-            |sealed: &[u8], field| core.keys.open(sealed, &seal_context(scope.org, endpoint.id, field));
+            |sealed: &[u8], field| core.sealing.open(sealed, &seal_context(scope.org, endpoint.id, field));
         let mut secrets = vec![open(&endpoint.secret_sealed, SECRET).map_err(Problem::internal)?];
         let is_valid = endpoint.previous_until.is_some_and(|until| until > core.clock.now());
         if let Some(previous) = endpoint.previous_secret_sealed.as_ref().filter(|_| is_valid) {
@@ -71,7 +71,7 @@ impl Job for Model {
     const KIND: &'static str = "EVENT";
     type Key = LaneKey;
     type Lane = Receiver;
-    type Room = ();
+    type Permit = ();
 
     fn id(&self) -> i64 {
         self.id.0
@@ -82,7 +82,7 @@ impl Job for Model {
     }
 
     async fn due(to: &Receiver) -> Result<Vec<Self>> {
-        queries::due_events(&to.scope, to.endpoint.id, queue::AT_ONCE).await
+        queries::due_events(&to.scope, to.endpoint.id, queue::MAX_CONCURRENT).await
     }
 
     async fn admit(&self, _: &Receiver) -> Result<Admission<()>> {

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How many commands may wait for a host's acknowledgement, because a slow host must not fill the memory.
-pub const MOST_UNACKNOWLEDGED: i64 = 64;
+pub const MAX_UNACKNOWLEDGED: i64 = 64;
 
 /// Records that the commands up to this number are in the host's journal.
 ///
@@ -36,7 +36,7 @@ pub async fn acknowledge_commands(link: &Link, through: i64) -> Result<(), Ended
 /// # Errors
 /// The connection is not the current one.
 pub async fn next_commands(link: &Link, sent: i64, received: i64) -> Result<Vec<CommandEnvelope>, Ended> {
-    let room = MOST_UNACKNOWLEDGED - (sent - received);
+    let room = MAX_UNACKNOWLEDGED - (sent - received);
     if room <= 0 {
         return Ok(Vec::new());
     }

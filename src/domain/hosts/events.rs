@@ -31,7 +31,7 @@ use crate::{
 
 /// How many events one transaction applies: a host that returns after an outage brings thousands, and others wait for
 /// their locks.
-pub const MOST_EVENTS: usize = 200;
+pub const MAX_EVENTS: usize = 200;
 
 /// Stores consecutive events. Returns how many of them are foreign: about launches that never ran on this server.
 ///
@@ -179,9 +179,9 @@ async fn apply_catching_panics(tx: &Tx, link: &Link, events: &[&Event]) -> Resul
 async fn apply_or_skip(tx: &Tx, link: &Link, event: &Event) -> Result<()> {
     let mut is_again = false;
     loop {
-        let marked = tx.mark().await?;
+        let savepoint = tx.savepoint().await?;
         let done = apply_catching_panics(tx, link, &[event]).await;
-        tx.close_mark(marked, done.is_ok()).await?;
+        tx.close_savepoint(savepoint, done.is_ok()).await?;
         match done {
             Ok(()) => return Ok(()),
             Err(problem) if is_temporary(&problem) => return Err(problem),

@@ -50,7 +50,7 @@ impl Readings {
     /// The connection is not the current one.
     pub async fn record(&mut self, link: &Link, load: Load) -> Result<(), Ended> {
         let now = link.scope.core.clock.elapsed();
-        if self.stored.is_some_and(|at| now.saturating_sub(at) < bounds::LOOK) {
+        if self.stored.is_some_and(|at| now.saturating_sub(at) < bounds::RECONCILE_INTERVAL) {
             return Ok(());
         }
         self.stored = Some(now);

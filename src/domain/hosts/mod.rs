@@ -36,9 +36,9 @@ use muster_protocol::{ToHost, frame::RefusedCode};
 
 pub use self::{
     apply::apply,
-    commands::{MOST_UNACKNOWLEDGED, acknowledge_commands, next_commands},
+    commands::{MAX_UNACKNOWLEDGED, acknowledge_commands, next_commands},
     delta_stream::Viewing,
-    events::{MOST_EVENTS, gap, store_events},
+    events::{MAX_EVENTS, gap, store_events},
     handshake::{WINDOW, accept_connection},
     join::join,
     load_alerts::Readings,

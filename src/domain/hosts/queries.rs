@@ -16,7 +16,7 @@ use crate::{
         access::token::TokenHash,
         store::{
             Tx,
-            sql::{Door as _, Write as _, every_org_sql, row, sql},
+            sql::{RunSql as _, RunWritingSql as _, every_org_sql, row, sql},
         },
     },
     domain::commands::MAY_GO,

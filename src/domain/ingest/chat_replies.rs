@@ -39,9 +39,10 @@ pub(super) async fn handle_reply(
                 ReplyOutcome::NotOurs => return Ok(Some(Event::Message(message))),
                 ReplyOutcome::Answer(text) => {
                     // Counts against the rate limit, but never waits for it: a person waits for the answer.
-                    let room = core.queue.pace.take(&core.clock, place, transport, &message.thread.target);
+                    let permit =
+                        core.queue.send_limits.take(&core.clock, place, transport, &message.thread.target);
                     send_reply(channel, transport, &message, &text).await;
-                    drop(room);
+                    drop(permit);
                 }
                 ReplyOutcome::Nothing => {}
             }

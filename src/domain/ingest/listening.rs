@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{
-    Door,
+    Ingest,
     lease::{LEASE, Lease, Position},
     queries::unheard_channels,
     skipped, typing_indicator,
@@ -40,16 +40,16 @@ const OF_ONE: i64 = AT_ONCE / 4;
 #[derive(Default)]
 pub(super) struct Listening(Mutex<HashSet<(OrgId, ChannelId)>>);
 
-impl Door {
+impl Ingest {
     /// Listens to channels until the service ends.
     pub fn listen(self: &Arc<Self>) {
-        let door = Arc::clone(self);
+        let ingest = Arc::clone(self);
         let holder = hex::encode(random_bytes::<16>());
         self.core.tasks.spawn(async move {
-            let mut tick = interval(bounds::LOOK);
+            let mut tick = interval(bounds::RECONCILE_INTERVAL);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            while door.core.tasks.stopping.run_until_cancelled(tick.tick()).await.is_some() {
-                if let Err(problem) = door.take_on(&holder).await {
+            while ingest.core.tasks.stopping.run_until_cancelled(tick.tick()).await.is_some() {
+                if let Err(problem) = ingest.take_on(&holder).await {
                     tracing::error!(%problem, "channels.not_listened_to");
                 }
             }
@@ -70,10 +70,10 @@ impl Door {
             if !self.listening.add((org, channel)) {
                 continue;
             }
-            let door = Arc::clone(self);
+            let ingest = Arc::clone(self);
             self.core.tasks.spawn(async move {
-                let _guard = ListeningGuard(&door.listening, (lease.org, lease.channel));
-                if let Err(problem) = door.listen_to(&lease).await {
+                let _guard = ListeningGuard(&ingest.listening, (lease.org, lease.channel));
+                if let Err(problem) = ingest.listen_to(&lease).await {
                     let (org, channel) = (lease.org.0, lease.channel.0);
                     tracing::error!(org, channel, %problem, "channel.listener_failed");
                 }
@@ -98,7 +98,7 @@ impl Door {
         let (links, latest) = watch::channel(None);
         let reading = Arc::default();
         let sink =
-            ListenerSink { door: self, channel: &channel, transport: &*transport, lease, links, reading };
+            ListenerSink { ingest: self, channel: &channel, transport: &*transport, lease, links, reading };
         // Drops the sink when it ends, so that `record_links` ends, too.
         let listening = async move {
             Ok::<_, Problem>(tokio::select! {
@@ -217,7 +217,7 @@ impl Drop for ListeningGuard<'_> {
 
 /// Receives the events of a transport.
 struct ListenerSink<'a> {
-    door: &'a Door,
+    ingest: &'a Ingest,
     channel: &'a Channel,
     transport: &'a dyn Transport,
     lease: &'a Lease,
@@ -230,8 +230,8 @@ impl ListenerSink<'_> {
     async fn store(&self, events: Vec<Event>, cursor: Option<Cursor>) -> Result<()> {
         let position = cursor.map(|cursor| Position { lease: self.lease.clone(), cursor });
         // Its lists may have been edited meanwhile.
-        let channel = self.door.reload_channel(self.lease.org, self.channel.id).await?;
-        self.door.store_events(&channel, self.transport, events, position).await.map(drop)
+        let channel = self.ingest.reload_channel(self.lease.org, self.channel.id).await?;
+        self.ingest.store_events(&channel, self.transport, events, position).await.map(drop)
     }
 }
 
@@ -263,7 +263,7 @@ impl Sink for ListenerSink<'_> {
             let Skipped { vendor_id, subject, reason } = &skipped;
             let (org, channel) = (self.lease.org.0, self.channel.id.0);
             tracing::warn!(org, channel, vendor_id, subject, %reason, "channel.event_skipped");
-            let scope = Scope::system(&self.door.core, self.lease.org);
+            let scope = Scope::system(&self.ingest.core, self.lease.org);
             if let Err(problem) = skipped::record(&scope, self.channel.id, skipped).await {
                 tracing::warn!(org, channel, %problem, "channel.skipped_not_recorded");
             }

@@ -4,7 +4,7 @@
 //! request ──▶ verify (transport) ──▶ accepted? ──no──▶ counted in memory, written once a second
 //!                                      │yes
 //!                                      ▼
-//!                       admitter: many in one commit ──▶ respond to the vendor
+//!                       writer: many in one commit ──▶ respond to the vendor
 //! ```
 //!
 //! - `writer.rs`: the single writer task of a process; `messages.rs`: how it writes messages.
@@ -39,7 +39,7 @@ use self::{
     lease::Position,
     listening::Listening,
     rejections::RejectionCounter,
-    writer::{Admitter, Load, must_come_again},
+    writer::{Load, Writer, must_come_again},
 };
 pub use self::{messages::Admitted, rejections::forget_refusal};
 use crate::{
@@ -61,9 +61,9 @@ use crate::{
 };
 
 /// The entry point of everything that vendors send. One per process.
-pub struct Door {
+pub struct Ingest {
     core: Arc<Core>,
-    admitter: Admitter,
+    writer: Writer,
     rejections: Arc<RejectionCounter>,
     listening: Listening,
     /// Slugs with the sender addresses from which a verified request came.
@@ -79,7 +79,7 @@ pub enum Outcome {
     /// The response that the transport defines.
     Replied(Reply),
     /// For webhooks: the message was stored.
-    Taken(Admitted),
+    Stored(Admitted),
     /// For webhooks: the message was not stored, and need not be sent again.
     Ignored(Ignored),
 }
@@ -91,8 +91,8 @@ pub enum Ignored {
     Echo,
     /// It was stored before.
     Duplicate,
-    /// Its origin or labels are not on the channel's lists, or it was addressed to others.
-    NotWhitelisted,
+    /// The channel's filter refused it.
+    Refused,
     /// The channel is inactive, or its agent was deleted.
     Inactive,
 }
@@ -104,7 +104,7 @@ impl Ignored {
         match self {
             Self::Echo => "echo",
             Self::Duplicate => "duplicate",
-            Self::NotWhitelisted => "not_whitelisted",
+            Self::Refused => "not_whitelisted",
             Self::Inactive => "inactive",
         }
     }
@@ -131,14 +131,14 @@ impl AddressedChannel {
     }
 }
 
-impl Door {
+impl Ingest {
     /// Starts the background tasks.
     #[must_use]
     pub fn open(core: &Arc<Core>) -> Arc<Self> {
         let rejections = RejectionCounter::start(core);
-        let (core, admitter) = (Arc::clone(core), Admitter::start(core));
+        let (core, writer) = (Arc::clone(core), Writer::start(core));
         let listening = Listening::default();
-        Arc::new(Self { core, admitter, rejections, listening, proven: Cache::new(bounds::CACHE_ENTRIES) })
+        Arc::new(Self { core, writer, rejections, listening, proven: Cache::new(bounds::CACHE_ENTRIES) })
     }
 
     /// Whether a request to this slug from this address was verified before: then the request is not a guess at slugs.
@@ -188,7 +188,7 @@ impl Door {
         charge()?;
         let last = self.store_events(channel, &*transport, received.events, None).await?.transpose()?;
         Ok(match (kind_of(channel.transport), last) {
-            (Some(Kind::Webhook), Some(Ok(admitted))) => Outcome::Taken(admitted),
+            (Some(Kind::Webhook), Some(Ok(admitted))) => Outcome::Stored(admitted),
             (Some(Kind::Webhook), Some(Err(ignored))) => Outcome::Ignored(ignored),
             _ => Outcome::Replied(received.reply),
         })
@@ -221,10 +221,12 @@ impl Door {
                 last = self.admit(full).await?.or(last);
             }
             match event {
-                Event::Message(message) => match self.judge(&channel, transport, message, &mut load).await? {
-                    Ok(arrived) => load.messages.push(arrived),
-                    Err(ignored) => last = Some(Ok(Err(ignored))),
-                },
+                Event::Message(message) => {
+                    match self.filter_message(&channel, transport, message, &mut load).await? {
+                        Ok(arrived) => load.messages.push(arrived),
+                        Err(ignored) => last = Some(Ok(Err(ignored))),
+                    }
+                }
                 event => load.beside.push(event),
             }
             // Later events need the lists with the chat's new id.
@@ -249,7 +251,7 @@ impl Door {
     /// Stores a load. Returns the outcome of its last message. Fails if the vendor must send the load again. A message
     /// that can never be stored is not an error: it would block all later messages.
     async fn admit(&self, load: Load) -> Result<Option<writer::Outcome>> {
-        let mut outcomes = match self.admitter.admit(load).await {
+        let mut outcomes = match self.writer.admit(load).await {
             Err(problem) if problem.code == Code::Internal => return Ok(Some(Err(problem))),
             admitted => admitted?,
         };
@@ -263,7 +265,7 @@ impl Door {
 
     /// Applies the channel's filter. Fetches the files of an accepted message into the load, and counts a refused
     /// message.
-    async fn judge(
+    async fn filter_message(
         &self,
         channel: &Channel,
         transport: &dyn Transport,
@@ -284,12 +286,12 @@ impl Door {
         }
         let scope = Scope::system(&self.core, channel.organization_id);
         let listed = channels::look_up_origin(&scope, channel.id, &message.origin).await?;
-        let is_answered = match FilterRules::from_channel(channel).judge(&message, listed) {
+        let is_answered = match FilterRules::from_channel(channel).decide(&message, listed) {
             FilterDecision::Wanted { is_answered } => is_answered,
             FilterDecision::Echo => return Ok(Err(Ignored::Echo)),
             FilterDecision::Refused(reason) => {
                 self.rejections.count((channel.organization_id, channel.id), &message.origin, reason);
-                return Ok(Err(Ignored::NotWhitelisted));
+                return Ok(Err(Ignored::Refused));
             }
         };
         // The text waits in memory for the files and the commit. As for bodies, a few bytes are not counted.

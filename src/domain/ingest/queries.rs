@@ -14,7 +14,7 @@ use crate::{
         access::Scope,
         store::{
             Tx,
-            sql::{Door as _, Write as _, every_org_sql, row, sql},
+            sql::{RunSql as _, RunWritingSql as _, every_org_sql, row, sql},
         },
     },
 };

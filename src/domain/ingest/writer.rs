@@ -128,7 +128,7 @@ impl Job {
         self.load.key() == next.load.key() && self.load.beside.is_empty()
     }
 
-    /// Frees the slot and the memory, then passes the outcome to the caller of [`Admitter::admit`].
+    /// Frees the slot and the memory, then passes the outcome to the caller of [`Writer::admit`].
     fn finish(self, outcome: Result<Vec<Outcome>>) {
         drop((self.load, self.place));
         // If the caller has stopped waiting, the message is still stored, and a duplicate when it is sent again.
@@ -137,13 +137,13 @@ impl Job {
 }
 
 /// Passes loads to the task, which ends after all other tasks.
-pub(super) struct Admitter {
+pub(super) struct Writer {
     jobs: mpsc::UnboundedSender<Job>,
     places: Arc<ResourceLimit>,
     core: Arc<Core>,
 }
 
-impl Admitter {
+impl Writer {
     /// Starts the task.
     pub fn start(core: &Arc<Core>) -> Self {
         // Unbounded: the resource limits bound the number of waiting loads.
@@ -267,7 +267,7 @@ async fn write_unguarded(tx: &Tx, jobs: &[Job]) -> Result<Vec<Result<Vec<Outcome
 
 /// Writes a load with a savepoint for each message. The outer error means that the connection failed.
 async fn write_guarded(tx: &Tx, load: &Load) -> Result<Result<Vec<Outcome>>> {
-    let mark = tx.mark().await?;
+    let savepoint = tx.savepoint().await?;
     let mut outcomes = Vec::with_capacity(load.messages.len());
     for message in &load.messages {
         outcomes.push(write_message(tx, message).await?);
@@ -277,11 +277,11 @@ async fn write_guarded(tx: &Tx, load: &Load) -> Result<Result<Vec<Outcome>>> {
         && let Some(at) = outcomes.iter().position(must_come_again)
         && let Err(problem) = outcomes.swap_remove(at)
     {
-        tx.close_mark(mark, false).await?;
+        tx.close_savepoint(savepoint, false).await?;
         return Ok(Err(problem));
     }
     let written = write_rest(tx, load).await;
-    tx.close_mark(mark, written.is_ok()).await?;
+    tx.close_savepoint(savepoint, written.is_ok()).await?;
     Ok(written.map(|()| outcomes))
 }
 
@@ -300,9 +300,9 @@ async fn write_rest(tx: &Tx, load: &Load) -> Result<()> {
 async fn write_message(tx: &Tx, arrived: &Arrived) -> Result<Outcome> {
     let mut is_first = true;
     loop {
-        let mark = tx.mark().await?;
+        let savepoint = tx.savepoint().await?;
         let fates = admit(tx, &[arrived]).await;
-        tx.close_mark(mark, fates.is_ok()).await?;
+        tx.close_savepoint(savepoint, fates.is_ok()).await?;
         match fates {
             Err(problem) if is_first && problem.code == Code::Conflict => is_first = false,
             Err(problem) => {

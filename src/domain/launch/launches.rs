@@ -8,7 +8,7 @@ use sea_orm::{
 
 use super::entity::agent_launches;
 use crate::{
-    base::{bounds, enums::StatusReason, ids::AgentId, plain::bounded, problem::Result, time::Timestamp},
+    base::{bounds, enums::StatusReason, ids::AgentId, plain::truncated, problem::Result, time::Timestamp},
     core::store::Tx,
     domain::{agents::LockedAgent, versions::Author},
 };
@@ -98,7 +98,7 @@ pub(super) async fn record_end(
     let ended = open_launch(tx, agent, generation)
         .col_expr(Column::EndedAt, Expr::value(at))
         .col_expr(Column::Reason, Expr::value(reason.map(StatusReason::as_str)))
-        .col_expr(Column::Detail, Expr::value(detail.map(|detail| bounded(detail, bounds::DETAIL))));
+        .col_expr(Column::Detail, Expr::value(detail.map(|detail| truncated(detail, bounds::DETAIL))));
     ended.exec(tx.connection()).await?;
     Ok(())
 }

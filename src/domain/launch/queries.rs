@@ -11,7 +11,7 @@ use crate::{
         Core,
         store::{
             Tx,
-            sql::{Door as _, Write as _, every_org_sql, row, sql},
+            sql::{RunSql as _, RunWritingSql as _, every_org_sql, row, sql},
         },
     },
     domain::agents::{AWAY, HALTED},

@@ -18,7 +18,7 @@ use crate::{
 
 /// The maximum number of consecutive restarts after failures, because a broken agent would keep its machine busy.
 /// Losses don't count: a restart of the machine says nothing about its agents.
-const MOST_RESTARTS: i64 = 5;
+const MAX_RESTARTS: i64 = 5;
 
 /// The end of an agent that was not stopped.
 #[derive(Clone, Copy, Debug)]
@@ -93,9 +93,9 @@ fn wait_before(reason: StatusReason, tried: RestartCounts) -> Option<Duration> {
         StartTimeout,
     };
     match reason {
-        ShimLost => backoff::after((tried.losses + 1).min(MOST_RESTARTS)),
+        ShimLost => backoff::after((tried.losses + 1).min(MAX_RESTARTS)),
         Exited | Killed | OutOfMemory | SpawnFailed | NoProtocol | LineTooLong | DiskFull | ImageNotFound
-        | StartTimeout => backoff::after(tried.failures + 1).filter(|_| tried.failures < MOST_RESTARTS),
+        | StartTimeout => backoff::after(tried.failures + 1).filter(|_| tried.failures < MAX_RESTARTS),
         // Other reasons need a person.
         _ => None,
     }

@@ -19,7 +19,7 @@ use crate::{
         bounds,
         enums::{AgentStatus, CommandKind, StatusReason},
         ids::{AgentId, TurnId},
-        plain::{self, bounded},
+        plain::{self, truncated},
         problem::Result,
     },
     core::store::Tx,
@@ -81,8 +81,8 @@ pub async fn started(
         row.started_at = Set(Some(from.time(tx, since)));
         launches::record_up(tx, from.agent, from.generation, from.time(tx, since)).await?;
     }
-    row.container_id = Set(Some(bounded(&container_id, bounds::ID)));
-    row.running_model = Set(model.map(|model| bounded(&model, bounds::ID)));
+    row.container_id = Set(Some(truncated(&container_id, bounds::ID)));
+    row.running_model = Set(model.map(|model| truncated(&model, bounds::ID)));
     if is_given {
         row.sync_pending = Set(false);
     }
@@ -203,7 +203,7 @@ pub async fn synced(tx: &Tx, from: &Reporter) -> Result<()> {
 pub async fn lacks(tx: &Tx, from: &Reporter, what: &str) -> Result<()> {
     let Some(agent) = lock_row(tx, from).await? else { return Ok(()) };
     let mut row = agent.into_active_model();
-    row.launch_lacks.set_if_not_equals(Some(bounded(what, bounds::DETAIL)));
+    row.launch_lacks.set_if_not_equals(Some(truncated(what, bounds::DETAIL)));
     if row.is_changed() {
         row.updated_at = Set(tx.now);
         row.update(tx.connection()).await?;
@@ -231,7 +231,7 @@ fn choices(offers: Vec<Offer>) -> serde_json::Value {
     let is_fine = |offer: &Offer| {
         !offer.id.trim().is_empty() && offer.id.len() <= bounds::ID && plain::is_line(&offer.id)
     };
-    let readable = |text: &str, most| bounded(&plain::plain(text), most);
+    let readable = |text: &str, most| truncated(&plain::without_controls(text), most);
     let offers = offers.into_iter().filter(is_fine).take(bounds::LIST).map(|offer| {
         json!({
             "id": offer.id, "name": readable(&offer.name, bounds::ID), "current": offer.current,
@@ -249,7 +249,7 @@ pub async fn auth_required(tx: &Tx, from: &Reporter, detail: String) -> Result<(
     row.auth_failed_at = Set(Some(tx.now));
     row.updated_at = Set(tx.now);
     row.update(tx.connection()).await?;
-    let detail = bounded(&detail, bounds::DETAIL);
+    let detail = truncated(&detail, bounds::DETAIL);
     set_status_reason(tx, from.agent, Some((StatusReason::AuthRequired, &detail))).await?;
     announce(tx, from.agent);
     // Several agents may inherit the credential, but people are asked only once.

@@ -35,7 +35,7 @@ const LONGEST_SEND: Duration = Duration::from_secs(90);
 pub const NOTICE_LIFETIME: Duration = Duration::from_hours(72);
 
 /// How long a replica's claim on a mail lasts.
-const LEASE: Duration = LONGEST_SEND.saturating_add(queue::MARGIN);
+const LEASE: Duration = LONGEST_SEND.saturating_add(queue::CLAIM_MARGIN);
 
 /// A mail whose letter has not been written yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,7 +151,7 @@ pub async fn attempt<M: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
         return Ok(None);
     }
     let outcome = send_claimed(core, queued, send).await;
-    if matches!(outcome, Outcome::Done | Outcome::Over | Outcome::GivenUp(_)) {
+    if matches!(outcome, Outcome::Done | Outcome::Obsolete | Outcome::GivenUp(_)) {
         queries::delete(core, queued.id).await?;
     } else {
         let wait = backoff::after(queued.attempts + 1).unwrap_or(backoff::LONGEST);

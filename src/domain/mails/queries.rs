@@ -9,7 +9,7 @@ use crate::{
         queue::Depth,
         store::{
             Transaction,
-            sql::{Door as _, Write as _, installation_sql, row},
+            sql::{RunSql as _, RunWritingSql as _, installation_sql, row},
         },
     },
 };

@@ -8,7 +8,7 @@ use crate::{
     base::{
         bounds,
         enums::McpServerStatus,
-        plain::{bounded, bounded_line},
+        plain::{truncated, truncated_line},
         problem::Result,
         time::Timestamp,
     },
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How many tools of a server are stored, because it can report any number.
-const MOST_TOOLS: usize = 256;
+const MAX_TOOLS: usize = 256;
 
 /// Stores the state of one of an agent's servers. The report is ignored if the server has been taken from the agent.
 pub async fn reported(tx: &Tx, from: &Reporter, report: McpReport) -> Result<()> {
@@ -31,9 +31,9 @@ pub async fn reported(tx: &Tx, from: &Reporter, report: McpReport) -> Result<()>
         McpState::Running => McpServerStatus::Running,
         McpState::Failed => McpServerStatus::Failed,
     };
-    let error = report.error.map(|error| bounded_line(&error, bounds::REASON));
-    let stderr = report.stderr.map(|stderr| bounded(&stderr, bounds::DETAIL));
-    let tools = report.tools.iter().take(MOST_TOOLS).map(|tool| bounded_line(tool, bounds::NAME));
+    let error = report.error.map(|error| truncated_line(&error, bounds::REASON));
+    let stderr = report.stderr.map(|stderr| truncated(&stderr, bounds::DETAIL));
+    let tools = report.tools.iter().take(MAX_TOOLS).map(|tool| truncated_line(tool, bounds::NAME));
     let row = tx.scope.update::<Entity>();
     let row = row.filter(Column::McpServerId.eq(report.server_id)).filter(Column::AgentId.eq(agent.id));
     row.col_expr(Column::State, Expr::value(state.as_str()))

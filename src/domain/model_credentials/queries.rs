@@ -4,7 +4,7 @@ use crate::{
     base::{ids::ModelCredentialId, problem::Result},
     core::store::{
         Tx,
-        sql::{Door as _, sql},
+        sql::{RunSql as _, sql},
     },
 };
 

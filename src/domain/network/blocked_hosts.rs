@@ -6,7 +6,7 @@ use super::queries;
 use crate::{
     base::{
         bounds,
-        plain::{self, bounded},
+        plain::{self, truncated},
         problem::Result,
     },
     core::store::Tx,
@@ -28,12 +28,12 @@ pub async fn record_unreached(
     count: i64,
 ) -> Result<()> {
     let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
-    let host = bounded(&plain::one_line(&to.host), bounds::NAME);
-    let reason = bounded(&plain::one_line(&reason), bounds::REASON);
+    let host = truncated(&plain::one_line(&to.host), bounds::NAME);
+    let reason = truncated(&plain::one_line(&reason), bounds::REASON);
     let at = from.time(tx, crate::base::time::Timestamp(0));
     let count = count.clamp(1, MOST);
     queries::count_refused(tx, agent.id, (host, to.port), (reason, count), at).await?;
-    queries::delete_old_refused(tx, agent.id, bounds::KEPT).await?;
+    queries::delete_old_refused(tx, agent.id, bounds::HISTORY).await?;
     agents::announce(tx, agent.id);
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::{
     base::{ids::AgentId, problem::Result, time::Timestamp},
     core::store::{
         Tx,
-        sql::{Write as _, sql},
+        sql::{RunWritingSql as _, sql},
     },
 };
 

@@ -31,7 +31,7 @@ impl Job for Queued {
     const KIND: &'static str = "MAIL";
     type Key = ();
     type Lane = Arc<Core>;
-    type Room = ();
+    type Permit = ();
 
     fn id(&self) -> i64 {
         self.id
@@ -67,7 +67,7 @@ async fn deliver(core: &Core, queued: &Queued, mail: Mail) -> Result<Outcome> {
             Some((to, letter))
         }
     };
-    let Some((to, letter)) = composed else { return Ok(Outcome::Over) };
+    let Some((to, letter)) = composed else { return Ok(Outcome::Obsolete) };
     Ok(match core.mailer.send(queued.id, &to, letter).await {
         Ok(()) => Outcome::Done,
         Err(SendError::Later(why)) => Outcome::Later(why),

@@ -16,7 +16,7 @@ use crate::{
         access::Scope,
         store::{
             Transaction, Tx,
-            sql::{Door as _, Write as _, every_org_sql, installation_sql, row, sql, text},
+            sql::{RunSql as _, RunWritingSql as _, every_org_sql, installation_sql, row, sql, text},
         },
     },
     domain::people::REACHABLE,

@@ -4,7 +4,7 @@ use croner::parser::{CronParser, Seconds, Year};
 
 use crate::{
     base::{
-        numerals::counted,
+        numerals::with_noun,
         problem::{Problem, Result, Violation},
         zones::is_zone,
     },
@@ -29,7 +29,7 @@ pub fn check_timezone(pointer: &str, name: &str) -> Option<Violation> {
 /// A cron expression of five fields, evaluated outside of a transaction, because its author determines how long that
 /// takes.
 #[derive(Clone, Debug)]
-pub struct JudgedCron {
+pub struct ParsedCron {
     line: String,
     /// The shortest interval between two runs, in minutes; `None` if there is only one. Or why the expression is
     /// invalid.
@@ -40,13 +40,13 @@ pub struct JudgedCron {
 ///
 /// # Errors
 /// The process is ending.
-pub async fn judge_cron(scope: &Scope, line: Option<&String>) -> Result<Option<JudgedCron>> {
+pub async fn parse_cron(scope: &Scope, line: Option<&String>) -> Result<Option<ParsedCron>> {
     let Some(line) = line.cloned() else { return Ok(None) };
-    let turn = scope.core.workshop.turn(scope.org).await.map_err(Problem::internal)?;
-    turn.run(move || Some(JudgedCron::new(line))).await.map_err(Problem::internal)
+    let slot = scope.core.cpu_pool.slot(scope.org).await.map_err(Problem::internal)?;
+    slot.run(move || Some(ParsedCron::new(line))).await.map_err(Problem::internal)
 }
 
-impl JudgedCron {
+impl ParsedCron {
     fn new(line: String) -> Self {
         let shortest = find_shortest_interval(&line);
         Self { line, shortest }
@@ -62,8 +62,8 @@ impl JudgedCron {
         let detail = format!(
             "`{}` runs again after {}, but the plan requires at least {} between runs.",
             self.line,
-            counted(shortest, "minute"),
-            counted(minutes, "minute")
+            with_noun(shortest, "minute"),
+            with_noun(minutes, "minute")
         );
         (shortest < minutes).then(|| Violation::at(pointer, "TOO_SMALL", detail))
     }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     fn refused(line: &str, minutes: i64) -> bool {
-        JudgedCron::new(line.to_owned()).check("/x", minutes).is_some()
+        ParsedCron::new(line.to_owned()).check("/x", minutes).is_some()
     }
 
     #[test]

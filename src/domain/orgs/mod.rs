@@ -16,7 +16,7 @@ mod rows;
 mod stop;
 
 pub use self::{
-    check::{JudgedCron, check_base_url, check_timezone, check_url, has_no_credentials, judge_cron},
+    check::{ParsedCron, check_base_url, check_timezone, check_url, has_no_credentials, parse_cron},
     edit::{set_plan, update},
     events::{Created, HasImage, HasSecondFactor, TermsChanged},
     input::UpdateOrganizationInput,

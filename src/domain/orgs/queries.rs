@@ -12,7 +12,7 @@ use crate::{
         config::PlanLimits,
         store::{
             Db, Tx,
-            sql::{Door as _, OrgSql, Write as _, every_org_sql, installation_sql, row, sql},
+            sql::{OrgSql, RunSql as _, RunWritingSql as _, every_org_sql, installation_sql, row, sql},
         },
     },
 };

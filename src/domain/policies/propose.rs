@@ -1,7 +1,7 @@
 //! Tries a text of an organization's own rules without changing anything.
 
 use super::{
-    edit::{ErrorPlace, compile_candidate, non_blank, run_in_workshop},
+    edit::{ErrorPlace, compile_candidate, non_blank, run_in_cpu_pool},
     simulate::{Simulation, simulate},
     versions::version_of,
 };
@@ -32,7 +32,7 @@ pub struct Proposal {
 /// Too many texts are tried at once.
 pub async fn propose(scope: &Scope, text: String) -> Result<Proposal> {
     let (policy, org, after) = (scope.core.policy.now(), scope.org, non_blank(text));
-    let (lines, version, tried) = run_in_workshop(&scope.core, Some(org), move || {
+    let (lines, version, tried) = run_in_cpu_pool(&scope.core, Some(org), move || {
         let before = policy.org_text(org);
         let before = before.as_deref();
         let lines = changed_lines(before.unwrap_or(""), after.as_deref().unwrap_or(""));

@@ -7,7 +7,7 @@ use crate::{
     },
     core::store::{
         Db,
-        sql::{Door as _, every_org_sql, row},
+        sql::{RunSql as _, every_org_sql, row},
     },
 };
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use async_graphql::SimpleObject;
 use serde::Serialize;
 
-use super::edit::run_in_workshop;
+use super::edit::run_in_cpu_pool;
 use crate::{
     base::{
         ids::{Id, OrgId},
@@ -67,7 +67,7 @@ impl serde::Serialize for Id {
 /// Tries a candidate on the decisions of the last `days`, for one organization and its own rules or for all.
 pub async fn simulate(core: &Core, candidate: Compiled, org: Option<OrgId>, days: i64) -> Result<Simulation> {
     let recorded = decisions::recorded(core, org, days).await?;
-    let mut simulation = run_in_workshop(core, org, move || replay(&candidate, &recorded)).await?;
+    let mut simulation = run_in_cpu_pool(core, org, move || replay(&candidate, &recorded)).await?;
     simulation.days = days;
     if let Some(org) = org {
         let own = org_file(org);

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{
     entity::servers::{self, ActiveModel},
     load, record,
-    rows::living,
+    rows::not_deleted,
 };
 use crate::{
     base::{
@@ -87,7 +87,7 @@ async fn store_confirmation(tx: Tx, server: servers::Model) -> Result<()> {
 /// Whether the server has a host that is not confirmed.
 pub async fn is_unconfirmed(tx: &Tx, id: ServerId) -> Result<bool> {
     use servers::Column::{HostConfirmedAt, HostTokenHash, Id};
-    let found = living(&tx.scope).filter(Id.eq(id));
+    let found = not_deleted(&tx.scope).filter(Id.eq(id));
     let found = found.filter(HostTokenHash.is_not_null()).filter(HostConfirmedAt.is_null());
     Ok(found.count(tx.connection()).await? > 0)
 }

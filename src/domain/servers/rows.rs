@@ -13,7 +13,7 @@ use crate::{
 
 /// Whether the organization has this server. If so, locks it against deletion until the transaction ends.
 pub async fn lock_existing(tx: &Tx, id: ServerId) -> Result<bool> {
-    let found = living(&tx.scope).filter(servers::Column::Id.eq(id)).lock(LockType::KeyShare);
+    let found = not_deleted(&tx.scope).filter(servers::Column::Id.eq(id)).lock(LockType::KeyShare);
     Ok(found.one(tx.connection()).await?.is_some())
 }
 
@@ -27,6 +27,6 @@ pub async fn image_is_usable(tx: &Tx, id: ImageId) -> Result<bool> {
     Ok(found.count(tx.connection()).await? > 0)
 }
 
-pub(super) fn living(scope: &Scope) -> Select<servers::Entity> {
+pub(super) fn not_deleted(scope: &Scope) -> Select<servers::Entity> {
     scope.find::<servers::Entity>().filter(servers::Column::ArchivedAt.is_null())
 }

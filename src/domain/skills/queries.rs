@@ -4,7 +4,7 @@ use crate::{
     base::{ids::SkillId, problem::Result},
     core::store::{
         Tx,
-        sql::{Write as _, sql},
+        sql::{RunWritingSql as _, sql},
     },
 };
 

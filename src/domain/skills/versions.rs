@@ -57,7 +57,7 @@ pub(super) async fn record_version(tx: &Tx, skill: &skills::Model, reverts_to: O
     row.insert(tx.connection()).await?;
     let raised = tx.scope.update::<skills::Entity>().filter(skills::Column::Id.eq(skill.id));
     raised.col_expr(skills::Column::Version, Expr::value(number)).exec(tx.connection()).await?;
-    delete_old_versions(tx, skill.id, number, (bounds::KEPT, KEPT_BYTES)).await
+    delete_old_versions(tx, skill.id, number, (bounds::HISTORY, KEPT_BYTES)).await
 }
 
 async fn find_version(tx: &Tx, skill: SkillId, number: i64) -> Result<Option<skill_versions::Model>> {

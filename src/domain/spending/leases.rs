@@ -36,7 +36,7 @@ use crate::{
 const CALL: (i64, i64) = (32_000, 8_000);
 /// How many open leases an agent may hold: more than concurrent calls need, and too few for a greedy host to take the
 /// whole budget.
-const MOST_OPEN: i64 = 16;
+const MAX_OPEN: i64 = 16;
 
 /// A used-up limit.
 pub(super) struct SpentLimit {
@@ -90,9 +90,9 @@ pub async fn grant_lease(
     if let Some(lease) = find_granted_lease(&tx, agent.id, asked.question).await? {
         return Ok(PlanResponse::Lease(lease));
     }
-    if lease_queries::open_leases(&tx, agent.id).await? >= MOST_OPEN {
+    if lease_queries::open_leases(&tx, agent.id).await? >= MAX_OPEN {
         let reason = format!(
-            "The agent already holds {MOST_OPEN} leases. Another is granted when one is returned or expires."
+            "The agent already holds {MAX_OPEN} leases. Another is granted when one is returned or expires."
         );
         return Ok(PlanResponse::Refused { reason });
     }
@@ -242,10 +242,10 @@ async fn take_from_months(
     micro: i64,
     enforced: Enforced,
 ) -> Result<bool> {
-    let marked = tx.mark().await?;
+    let savepoint = tx.savepoint().await?;
     let is_taken = monthly_totals::lease(tx, BudgetOwner::Agent(agent), from, micro, enforced.0).await?
         && monthly_totals::lease(tx, BudgetOwner::Organization, from, micro, enforced.1).await?;
-    tx.close_mark(marked, is_taken).await?;
+    tx.close_savepoint(savepoint, is_taken).await?;
     Ok(is_taken)
 }
 

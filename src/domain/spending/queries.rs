@@ -14,7 +14,7 @@ use crate::{
         access::Scope,
         store::{
             FULL, Tx,
-            sql::{Door as _, OrgSql, Write as _, row, sql},
+            sql::{OrgSql, RunSql as _, RunWritingSql as _, row, sql},
         },
     },
 };

@@ -66,7 +66,7 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
     }
     if !turns::takes_turns(&agent) || orgs::is_stopped(tx).await? {
         // Nothing can be sent now, so no turn can probe.
-        limit_queries::postpone(tx, id, tx.now.plus(bounds::LOOK), None).await?;
+        limit_queries::postpone(tx, id, tx.now.plus(bounds::RECONCILE_INTERVAL), None).await?;
         return Ok(false);
     }
     if row.model_credential_id.is_some() {
@@ -96,7 +96,7 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
         },
     };
     if !is_first {
-        limit_queries::postpone(tx, id, tx.now.plus(bounds::LOOK), row.probing_at).await?;
+        limit_queries::postpone(tx, id, tx.now.plus(bounds::RECONCILE_INTERVAL), row.probing_at).await?;
         return Ok(false);
     }
     limit_queries::postpone(tx, id, tx.now.plus(PROBE), Some(tx.now)).await?;

@@ -61,8 +61,8 @@ impl Record for Agent {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             let spec = Spec::new("Agent", "agents t", "An agent: a container that is launched on a server.")
                 .permission(Permission::AgentView)
-                .living("t.archived_at IS NULL")
-                .viewer_can(|scope| scope.can(&["agent"]));
+                .visible("t.archived_at IS NULL")
+                .viewer_can(|scope| scope.permissions_json(&["agent"]));
             contained(equipment(relations(usage(settings(identity(spec))))))
         });
         &SPEC

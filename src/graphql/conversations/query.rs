@@ -19,7 +19,7 @@ use crate::{
     read::{Feed, List, OffsetPage, One, Rows, Stretch},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from as at_least, items, length, range},
+        bounds::{at_least, bounds, items, length, range},
         permit::permit,
     },
 };

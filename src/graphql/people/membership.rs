@@ -16,7 +16,7 @@ use crate::{
     read::{One, Page, Record, Rows, Spec},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from, length, range},
+        bounds::{at_least, bounds, length, range},
         permit::{confirmed_email, permit},
     },
 };
@@ -116,7 +116,7 @@ impl MembershipQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(desc = "Only those whose name or address contains every word. Case and accents don't matter.", directive = bounds::apply(length(1, 200)))]
         search: Option<String>,
@@ -142,7 +142,7 @@ impl MembershipQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(
             desc = "Whether to include accepted and revoked invitations.",

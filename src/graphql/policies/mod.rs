@@ -31,7 +31,7 @@ use crate::{
     read::{One, Page, Rows},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, from, items, length, range},
+        bounds::{at_least, bounds, items, length, range},
         permit::permit,
     },
 };
@@ -109,7 +109,7 @@ impl PolicyQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
     ) -> Answer<Page<PolicyVersion>> {
         answer(async {

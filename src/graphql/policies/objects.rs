@@ -258,8 +258,8 @@ fn own_problems(org: OrgId, problems: Vec<LintProblem>) -> Vec<PolicyProblem> {
 /// Whether the caller has a permission, and why.
 pub(super) fn viewer_permission(scope: &Scope, permission: Permission) -> ViewerPermission {
     let allowed = scope.may(permission);
-    let why = scope.why(permission).filter(|_| scope.may(Permission::PolicyView));
-    let reason = scope.reason(permission);
+    let why = scope.explain(permission).filter(|_| scope.may(Permission::PolicyView));
+    let reason = scope.explain_in_words(permission);
     let (decided_by, remedy) = why.map_or((None, None), |why| (why.decided_by, why.remedy));
     ViewerPermission { permission, allowed, reason, decided_by, remedy }
 }

@@ -9,7 +9,7 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
 use crate::{
-    channels::carried::{bring, channel, hello},
+    channels::inbound_webhooks::{bring, channel, hello},
     harness::{Actor, Answer, PNG, TestApp, picture},
 };
 

@@ -9,7 +9,7 @@ use muster::{
 use serde_json::{Value, json};
 
 use crate::{
-    channels::{carried::inbound, delete},
+    channels::{delete, inbound_webhooks::inbound},
     conversations::messages::say,
     harness::{Actor, Socket, TestApp},
 };

@@ -255,8 +255,7 @@ async fn a_launchs_end_withdraws_open_and_delivers_decided_approvals() {
     assert_eq!(given.len(), 1);
     let plan = host.takes(given[0]).await;
     let told =
-        "You asked whether you may do this: Run make\noperator did not allow it and said: not on a Friday."
-            .to_owned();
+        "You requested approval: Run make\noperator did not allow it and said: not on a Friday.".to_owned();
     assert_eq!(plan.prompt, [Part::Text { author: Some("operator".to_owned()), text: told }]);
     work.delivered(decided).await;
     host.turn_ended(given[0], TurnOutcome::Done).await;
@@ -446,7 +445,7 @@ async fn a_verdicts_comment_without_a_place_is_the_next_turn() {
     let given = work.host.given().await;
     assert_eq!(given.len(), 2, "and the plain verdict has nothing left to tell");
     let plan = work.host.takes(given[1]).await;
-    let told = "About what you asked to do: Run make install\noperator did not allow it, as you know, and said: Use staging.";
+    let told = "About your request: Run make install\noperator did not allow it. You know this already; the comment: Use staging.";
     assert_eq!(plan.prompt, [Part::Text { author: Some("operator".to_owned()), text: told.to_owned() }]);
     let last = work.messages().await.pop().unwrap();
     assert_eq!(last, message("USER", "TEXT", "DELIVERED", "Denied: Run make install\nUse staging."));

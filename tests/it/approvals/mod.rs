@@ -1,7 +1,7 @@
 //! Approvals: who sees them, who decides them, and that each is decided once.
 
 pub mod asked;
-mod judged;
+mod risk_rules;
 
 use std::time::Duration;
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::{
     channels::{
         connect,
-        paced::let_time_pass,
-        probed::{begun_by, bot, whitelist, with_telegram},
+        probes::{begun_by, bot, whitelist, with_telegram},
+        send_limits::let_time_pass,
     },
     conversations::takeover::take_over,
     harness::{
@@ -31,7 +31,7 @@ async fn a_file_that_comes_with_a_message_is_kept_with_it() {
     large["message"]["document"] =
         json!({ "file_id": "f2", "file_name": "film.mp4", "file_size": 99_000_000 });
     telegram.lock().unwrap().updates = vec![update, large];
-    app.service.door.listen();
+    app.service.ingest.listen();
     let stored = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
     until("both are stored", async || app.column::<i64>(stored).await == [2]).await;
     let kept = "SELECT a.filename || ' ' || a.mime_type || ' ' || m.seq FROM attachments a JOIN messages m ON m.id = a.message_id";

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     channels::{
         connect,
-        probed::{bot, whitelist, with_telegram},
+        probes::{bot, whitelist, with_telegram},
         telegram_webhook::{self, Hook},
     },
     harness::{
@@ -35,7 +35,7 @@ impl Chat {
         let (app, telegram) = with_telegram().await;
         let agent = app.agent().await;
         let channel = connect(&app, bot(agent, TOKEN)).await;
-        app.service.door.listen();
+        app.service.ingest.listen();
         Self { app, telegram, channel, agent, hook: None }
     }
 

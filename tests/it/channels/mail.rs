@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    channels::{carried::app, connect, probed::whitelist},
+    channels::{connect, inbound_webhooks::app, probes::whitelist},
     conversations::messages::say,
     harness::{Dovecot, MAILBOX, TestApp, found, until},
 };
@@ -48,7 +48,7 @@ async fn a_mail_from_no_address_does_not_hold_up_the_next_one() {
         let mail = format!("From: {from}\nTo: agent@b.test\nMessage-ID: <{id}@a.test>\n\nHello\n");
         dovecot.deliver_at(id, &mail, soon(&app));
     }
-    app.service.door.listen();
+    app.service.ingest.listen();
     let stored = "SELECT vendor_id FROM messages WHERE via_channel_id IS NOT NULL";
     until("the second one is stored", async || app.column::<String>(stored).await == ["m2@a.test"]).await;
 }
@@ -72,7 +72,7 @@ async fn a_mail_that_cant_be_read_is_listed_by_its_channel() {
          Content-Type: multipart/mixed; boundary=x\n\n{parts}--x--\n"
     );
     dovecot.deliver_at("m1", &mail, soon(&app));
-    app.service.door.listen();
+    app.service.ingest.listen();
     let query = "query($o: Id!, $c: Id!) { channel(orgId: $o, id: $c) { skipped { vendorId subject reason skippedAt } } }";
     let read = async || {
         let read = app.viewer.gql(query, json!({ "o": app.org, "c": id })).await.data();
@@ -97,7 +97,7 @@ async fn a_note_precedes_a_mail_of_an_unproven_sender() {
         let channel = connect(&app, mailbox(&dovecot, host.agent, authserv_id)).await;
         whitelist(&app, &channel, "ada@a.test").await;
     }
-    app.service.door.listen();
+    app.service.ingest.listen();
     let mail = "From: Ada <ada@a.test>\nTo: agent@b.test\nSubject: A question\nMessage-ID: <m1@a.test>\n\
                 Authentication-Results: mx.b.test; dmarc=pass header.from=a.test\n\nWhere is my order?\n";
     dovecot.deliver_at("m1", mail, soon(&app));
@@ -131,7 +131,7 @@ async fn a_mail_without_text_says_its_subject() {
     let host = app.running_agent().await;
     let channel = connect(&app, mailbox(&dovecot, host.agent, None)).await;
     whitelist(&app, &channel, "ada@a.test").await;
-    app.service.door.listen();
+    app.service.ingest.listen();
     let mail = "From: Ada <ada@a.test>\nSubject: Call me back please\nMessage-ID: <m1@a.test>\n\n\n";
     dovecot.deliver_at("m1", mail, soon(&app));
     let turn = found(async || host.given().await.first().copied()).await.expect("the mail is a turn");
@@ -193,7 +193,7 @@ async fn an_answer_that_waits_goes_to_whom_it_answers() {
     for address in ["ada@a.test", "bob@a.test"] {
         whitelist(&app, &channel, address).await;
     }
-    app.service.door.listen();
+    app.service.ingest.listen();
     let stored = "SELECT vendor_id FROM messages WHERE via_identity_id IS NOT NULL ORDER BY id";
     let mail = |id: &str, from: &str, more: &str| {
         format!("From: {from}\nTo: agent@b.test\nMessage-ID: <{id}@a.test>\n{more}\nWhere is it?\n")
@@ -226,7 +226,7 @@ async fn only_who_takes_part_joins_a_conversation_by_its_mails() {
     for name in ["ada", "bob", "cho", "dia"] {
         whitelist(&app, &channel, &format!("{name}@a.test")).await;
     }
-    app.service.door.listen();
+    app.service.ingest.listen();
     let conversation_of = async |id: &str, from: &str, more: &str| {
         let mail =
             format!("From: {from}@a.test\nTo: agent@b.test\nMessage-ID: <{id}@a.test>\n{more}\nHello\n");

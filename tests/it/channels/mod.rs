@@ -1,23 +1,23 @@
 //! Channels: connecting them, permissions, and the answers. For what happens later see `channels/edited.rs`.
 
-mod asked;
-pub mod carried;
-mod closed;
+mod albums_and_edits;
+mod batched_ingest;
+mod chat_decisions;
 mod contacts;
+pub mod deliveries;
 mod edited;
+mod email_walkthrough;
 mod faults;
 mod files;
-mod later;
+mod inactive;
+pub mod inbound_webhooks;
 pub mod linked;
-mod listened;
+mod listeners;
 pub mod mail;
-pub mod paced;
-pub mod probed;
-pub mod sent;
+pub mod probes;
+pub mod send_limits;
 pub mod telegram_webhook;
-mod together;
-mod walk;
-mod writing;
+mod typing_indicator;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

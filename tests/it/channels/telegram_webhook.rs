@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use crate::{
     channels::{
-        carried::forbid,
-        connect, delete, path,
-        probed::{self, app_with, whitelist, with_telegram},
+        connect, delete,
+        inbound_webhooks::forbid,
+        path,
+        probes::{self, app_with, whitelist, with_telegram},
         sets,
     },
     harness::{
@@ -76,9 +77,9 @@ pub async fn bot() -> (TestApp, Shared, i64, Value) {
     })
     .await;
     let agent = app.agent().await;
-    let channel = connect(&app, probed::bot(agent, TOKEN)).await;
+    let channel = connect(&app, probes::bot(agent, TOKEN)).await;
     assert_eq!((&channel["webhook_registered"], &channel["inbound_path"]), (&json!(false), &Value::Null));
-    app.service.door.listen();
+    app.service.ingest.listen();
     until_registered(&app, &channel).await;
     (app, fake, agent, channel)
 }
@@ -140,12 +141,12 @@ async fn a_group_with_a_new_id_keeps_its_place_on_the_lists() {
 #[tokio::test]
 async fn messages_after_a_moved_id_are_judged_by_place() {
     let (app, telegram) = with_telegram().await;
-    let channel = connect(&app, probed::bot(app.agent().await, TOKEN)).await;
+    let channel = connect(&app, probes::bot(app.agent().await, TOKEN)).await;
     whitelist(&app, &channel, "-100").await;
     sets(&app, &channel, json!({ "mention_off": ["-100", "-1009"] })).await;
     let moved = in_group(11, -100, &json!({ "migrate_to_chat_id": -1009 }));
     telegram.lock().unwrap().updates = vec![moved, in_group(12, -1009, &json!({}))];
-    app.service.door.listen();
+    app.service.ingest.listen();
     let answered = "SELECT COUNT(*) FROM messages WHERE turn_id IS NOT NULL";
     until("it is answered", async || app.column::<i64>(answered).await == [1]).await;
     assert_eq!(app.owner.get(&path(&app)).await.expect(200)[0]["mention_off"], json!(["-1009"]));
@@ -154,12 +155,12 @@ async fn messages_after_a_moved_id_are_judged_by_place() {
 #[tokio::test]
 async fn of_a_batch_only_unstorable_messages_are_left_out() {
     let (app, telegram) = with_telegram().await;
-    let channel = connect(&app, probed::bot(app.agent().await, TOKEN)).await;
+    let channel = connect(&app, probes::bot(app.agent().await, TOKEN)).await;
     whitelist(&app, &channel, "5").await;
     forbid(&app, "Unspeakable").await;
     let texts = ["One", "Unspeakable", "Two", "Three"];
     telegram.lock().unwrap().updates = (10..).zip(texts).map(|(id, text)| said(id, text)).collect();
-    app.service.door.listen();
+    app.service.ingest.listen();
     until("the others are stored", async || app.column::<i64>(STORED).await == [3]).await;
     let stored = app.column::<Value>("SELECT content FROM messages ORDER BY seq").await;
     let stored: Vec<_> = stored.iter().map(|content| content["text"].as_str().unwrap()).collect();
@@ -233,7 +234,7 @@ async fn another_bots_numbers_do_not_count_as_stored() {
 #[tokio::test]
 async fn without_the_setting_telegram_is_polled_again() {
     let (app, telegram) = with_telegram().await;
-    let channel = connect(&app, probed::bot(app.agent().await, TOKEN)).await;
+    let channel = connect(&app, probes::bot(app.agent().await, TOKEN)).await;
     whitelist(&app, &channel, "5").await;
     // As it was left behind.
     let left = "UPDATE channels SET inbound_slug = 'left', webhook_registered = TRUE";
@@ -243,7 +244,7 @@ async fn without_the_setting_telegram_is_polled_again() {
         fake.webhook = format!("{PUBLIC}/webhooks/telegram/left");
         fake.updates = vec![said(10, "Hello")];
     }
-    app.service.door.listen();
+    app.service.ingest.listen();
     until("it is stored", async || app.column::<i64>(STORED).await == [1]).await;
     assert_eq!(asked(&telegram, "deleteWebhook").len(), 1);
     let shown = shown(&app, &channel).await;

@@ -109,6 +109,6 @@ async fn once_serve_warns_of_passwords_in_clear() {
         assert!(text.contains("mail.off"), "{text}");
         let found = program.json(&["config", "check"]);
         let tls = found["findings"].as_array().unwrap().iter().find(|finding| finding["check"] == "TLS");
-        assert_eq!(tls.is_some_and(|finding| finding["level"] == "look"), warns, "{found:#}");
+        assert_eq!(tls.is_some_and(|finding| finding["level"] == "warning"), warns, "{found:#}");
     }
 }

@@ -354,7 +354,7 @@ async fn people_read_a_plan_and_a_file() {
     let expected = "create server house\n    name: house\nNote: server house gets its host with the token that `muster \
                     server token house` issues\n1 change.\n";
     assert_eq!(said, expected);
-    assert!(program.run(&["apply", &file]).text.ends_with("1 change. All made.\n"));
+    assert!(program.run(&["apply", &file]).text.ends_with("1 change. All applied.\n"));
     let said = program.run(&["apply", "--plan", &file]).text;
     assert_eq!(said, "Nothing to change: the organization is as the files say.\n");
     let head = "# An organization, by `muster export`. `muster apply` makes one like it.\n";

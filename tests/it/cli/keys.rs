@@ -41,7 +41,7 @@ async fn concurrent_sealing_key_rotations_each_keep_their_key() {
     // Everything sealed before still opens.
     keys::reload(&app.core);
     let place = SealContext::new(OrgId(1), "t", 1, "f");
-    let sealed = app.core.keys.seal(&"s".into(), &place);
+    let sealed = app.core.sealing.seal(&"s".into(), &place);
     assert!(file(&app).ring().open(&sealed, &place).is_ok());
     let beside = app.folder().join("keys.toml.lock");
     assert_eq!(fs::metadata(&beside).unwrap().permissions().mode() & 0o777, 0o600);

@@ -210,7 +210,7 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
         assert_eq!(found["level"], "bad", "{found}");
         assert!(found["advice"].as_str().is_some_and(|advice| advice.len() > 10), "{found}");
     }
-    assert_eq!(finding(&ill, "traces")["level"], "look");
+    assert_eq!(finding(&ill, "traces")["level"], "warning");
     assert!(!format!("{}{}", ill.out, ill.err).contains("hunter2"));
 }
 

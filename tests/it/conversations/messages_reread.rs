@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::{
     channels::{
-        connect,
+        connect, inbound_webhooks,
         mail::{mailbox, soon},
-        probed::whitelist,
+        probes::whitelist,
     },
     conversations::search,
     harness::{Dovecot, Ran, TestApp, found, is_postgres, until},
@@ -44,7 +44,7 @@ impl Mailed {
         let agent = app.running_agent().await.agent;
         let channel = connect(&app, mailbox(&dovecot, agent, None)).await;
         whitelist(&app, &channel, "ada@a.test").await;
-        app.service.door.listen();
+        app.service.ingest.listen();
         Self { app, dovecot, agent, channel: channel["id"].as_i64().unwrap() }
     }
 
@@ -369,10 +369,9 @@ async fn those_are_read_again_that_are_named() {
 
 #[tokio::test]
 async fn other_messages_are_not_kept_as_they_came() {
-    let app = crate::channels::carried::app().await;
-    let (_, path) = crate::channels::carried::channel(&app, "https://hooks.example/out").await;
-    let (status, _) =
-        crate::channels::carried::bring(&app, &path, "m1", &crate::channels::carried::hello("Hi")).await;
+    let app = inbound_webhooks::app().await;
+    let (_, path) = inbound_webhooks::channel(&app, "https://hooks.example/out").await;
+    let (status, _) = inbound_webhooks::bring(&app, &path, "m1", &inbound_webhooks::hello("Hi")).await;
     assert_eq!(status, 202);
     until("it is stored", async || app.one::<i64>("SELECT COUNT(*) FROM messages", vec![]).await == 1).await;
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM message_sources", vec![]).await, 0);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     approvals::asked::{Working, question, working},
-    channels::carried::{app, channel},
+    channels::inbound_webhooks::{app, channel},
     conversations::messages::say,
     harness::TestApp,
 };

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use self::receiver::Receiver;
 use crate::{
-    channels::carried,
+    channels::inbound_webhooks,
     conversations::{messages::say, turns::write},
     harness::{Actor, TestApp, until},
 };
@@ -50,7 +50,7 @@ async fn endpoint(app: &TestApp, url: &str, types: &[&str]) -> (i64, String) {
 
 /// An app whose receiver answers like this first and gets messages, with a conversation.
 async fn receiving(answers: &[u16]) -> (TestApp, Receiver, i64, i64) {
-    let (app, receiver) = (carried::app().await, Receiver::start(answers).await);
+    let (app, receiver) = (inbound_webhooks::app().await, Receiver::start(answers).await);
     let (id, _) = endpoint(&app, &receiver.url, &ADDED).await;
     let conversation = app.conversation(app.agent().await).await;
     (app, receiver, id, conversation)
@@ -88,13 +88,13 @@ async fn statuses(app: &TestApp) -> Vec<String> {
 
 #[tokio::test]
 async fn an_event_is_signed_and_has_ids_and_a_link() {
-    let (app, receiver) = (carried::app().await, Receiver::start(&[]).await);
+    let (app, receiver) = (inbound_webhooks::app().await, Receiver::start(&[]).await);
     let (_, secret) = endpoint(&app, &receiver.url, &TYPES).await;
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;
     let message = says(&app, conversation).await;
     arrived(&app, &receiver, 1).await;
-    assert!(receiver.is_signed(0, &secret) && !receiver.is_signed(0, carried::OUTBOUND));
+    assert!(receiver.is_signed(0, &secret) && !receiver.is_signed(0, inbound_webhooks::OUTBOUND));
     let payload = receiver.payloads().remove(0);
     let expected = json!({
         "type": "conversation.message_added",
@@ -109,7 +109,8 @@ async fn an_event_is_signed_and_has_ids_and_a_link() {
 
 #[tokio::test]
 async fn each_type_is_sent_when_it_happens_and_no_other() {
-    let (app, receiver, few) = (carried::app().await, Receiver::start(&[]).await, Receiver::start(&[]).await);
+    let (app, receiver, few) =
+        (inbound_webhooks::app().await, Receiver::start(&[]).await, Receiver::start(&[]).await);
     endpoint(&app, &receiver.url, &TYPES).await;
     endpoint(&app, &few.url, &["turn.ended"]).await;
     let agent = app.agent().await;
@@ -131,7 +132,7 @@ async fn each_type_is_sent_when_it_happens_and_no_other() {
     let resolve = "mutation($o: Id!, $a: Id!) { resolveApproval(orgId: $o, id: $a) { id } }";
     app.owner.gql(resolve, json!({ "o": app.org, "a": approval })).await.data();
     arrived(&app, &receiver, 6).await;
-    let (channel, _) = carried::channel(&app, "https://hooks.example/out").await;
+    let (channel, _) = inbound_webhooks::channel(&app, "https://hooks.example/out").await;
     let whose = "SELECT agent_id FROM channels WHERE id = $1";
     let other: i64 = app.one(whose, vec![channel.into()]).await;
     let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
@@ -211,7 +212,7 @@ async fn events_are_replayed_from_a_time_in_their_order() {
 
 #[tokio::test]
 async fn after_a_rotation_both_secrets_sign_for_a_time() {
-    let (app, receiver) = (carried::app().await, Receiver::start(&[]).await);
+    let (app, receiver) = (inbound_webhooks::app().await, Receiver::start(&[]).await);
     let (id, old) = endpoint(&app, &receiver.url, &ADDED).await;
     let conversation = app.conversation(app.agent().await).await;
     let rotate = "mutation($o: Id!, $i: Id!, $s: Int) { \

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{ADDED, UPDATE, arrived, deliveries, endpoint, receiver::Receiver, says, statuses};
 use crate::{
-    channels::sent::DAY,
+    channels::deliveries::DAY,
     conversations::messages::say,
     harness::{TestApp, until},
 };

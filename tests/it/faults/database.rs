@@ -177,7 +177,7 @@ async fn once_a_round_survives_silent_connections() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path(), &cable.url());
     config.limits.request_timeout_seconds = 1;
-    muster::core::outbound::provide_tls();
+    muster::core::outbound::install_tls_provider();
     let core = muster::service::open(config, Options::default()).await.unwrap();
     core.db.migrate().await.unwrap();
     let follow = PERIODIC_JOBS.iter().find(|round| round.name == "policies.follow").unwrap();

@@ -1,7 +1,7 @@
 //! Messages that hosts report, many at a time: a few statements for all, each message once and in order, and none by an old
 //! connection.
 
-use muster::domain::hosts::{self, Ended, Link, MOST_EVENTS};
+use muster::domain::hosts::{self, Ended, Link, MAX_EVENTS};
 use muster_protocol::{Event, FromHost};
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ async fn a_batch_takes_as_few_statements_as_one_message() {
     let mut reports = Reports::of(&app, &host).await;
     let mut said = 0;
     let mut costs = Vec::new();
-    for size in [1, 20, MOST_EVENTS] {
+    for size in [1, 20, MAX_EVENTS] {
         // Recurring work may fall into a measurement.
         let mut least = u64::MAX;
         for _ in 0..3 {

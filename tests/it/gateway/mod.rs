@@ -1,12 +1,12 @@
 //! The gateway: how a host joins, says hello, and is cut off.
 
+mod commands_and_events;
 mod confirmed;
 mod guard;
 mod messages;
 mod replicas;
 mod servers;
 mod unconfirmed;
-mod work;
 
 use std::time::Duration;
 

@@ -98,15 +98,14 @@ impl TestApp {
             clock: clock.clone(),
             password_cost: Cost::CHEAPEST,
             // Longer than any test: the number of statements must not depend on the speed of the machine.
-            credentials_kept: Duration::from_secs(3600),
+            credential_cache_ttl: Duration::from_secs(3600),
             audited: true,
-            reads_end: true,
+            has_read_timeout: true,
         };
         let service = Service::start(config, options).await.unwrap();
         let core = Arc::clone(&service.core);
         let seen = Arc::new(Seen::default());
         let base = serve(&service, &seen).await;
-        muster::core::outbound::provide_tls();
         let client = Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let anonymous = Actor::anonymous(&client, &base);
         let person = |user| anonymous.person(user, access_token(&core, user, user));

@@ -263,7 +263,7 @@ impl Program {
 
 impl Serving {
     pub fn actor(&self, tenant: &Tenant) -> Actor {
-        muster::core::outbound::provide_tls();
+        muster::core::outbound::install_tls_provider();
         let client = Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         Actor::anonymous(&client, &self.base).with_bearer(tenant.token.as_str())
     }

@@ -73,7 +73,7 @@ fn the_resource_limits_are_documented() {
 #[test]
 fn retention_is_documented() {
     let mut table = String::from("| Table | What is kept, and for how long |\n|---|---|\n");
-    for kept in muster::jobs::KEPT {
+    for kept in muster::jobs::RETENTION {
         writeln!(table, "| `{}` | {} |", kept.table, kept.what).unwrap();
     }
     check("docs/limits.md", "kept", &table);

@@ -1,4 +1,4 @@
-//! The laws of SQL as text: features have it in `queries.rs` files only, it runs through one of the doors of
+//! The laws of SQL as text: features have it in `queries.rs` files only, it goes through the macros of
 //! `core::store::sql`, and what is about one organization asks for the organization of each table.
 //!
 //! Works on the source text, beside what the macros of `core::store::sql` check when they are compiled.
@@ -9,7 +9,7 @@ use crate::{harness::sources, laws::judge};
 
 /// Files whose texts are made while they run, of a request's selection or of a list of columns. The
 /// list only gets shorter.
-const WITHOUT_A_DOOR: &[&str] = &["core/keys/present.rs", "core/keys/rewrap.rs", "read/fetch.rs"];
+const BESIDE_THE_MACROS: &[&str] = &["core/keys/present.rs", "core/keys/rewrap.rs", "read/fetch.rs"];
 
 #[test]
 fn features_have_their_sql_in_queries() {
@@ -20,7 +20,7 @@ fn features_have_their_sql_in_queries() {
 }
 
 #[test]
-fn statements_go_through_a_door() {
+fn statements_go_through_the_macros() {
     const PAST: &[&str] = &[
         "Statement::from_",
         "query_all_raw(",
@@ -39,7 +39,7 @@ fn statements_go_through_a_door() {
     let found = sources("src").into_iter();
     let found = found.filter(|(file, text)| !file.starts_with("core/store/") && passes(text));
     let found = found.map(|(file, _)| file).collect();
-    judge(&found, WITHOUT_A_DOOR.iter().copied(), "these run SQL past the doors of core::store::sql");
+    judge(&found, BESIDE_THE_MACROS.iter().copied(), "these run SQL past core::store::sql");
 }
 
 #[test]

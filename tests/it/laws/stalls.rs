@@ -1,5 +1,5 @@
-//! Nothing whose time a tenant determines stands between `begin()` and `commit()`: others wait for what a transaction holds. And
-//! what all organizations share has a share for each.
+//! No work whose duration a tenant determines runs between `begin()` and `commit()`, because others wait for the locks.
+//! And each organization has a share of every shared resource.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ const SLOW: &[&str] = &[
     "render(",
     "render_plain(",
     "CronParser",
-    "JudgedCron::new(",
+    "ParsedCron::new(",
     "schedule.last(",
     ".find_next_occurrence(",
     ".find_previous_occurrence(",
@@ -28,12 +28,12 @@ const SLOW_ALLOWED: &[(&str, &str)] =
 
 /// Places with a semaphore for all organizations, and why none of them can take all of it. A stale line fails.
 const SHARED_ALLOWED: &[(&str, &str)] = &[
-    ("core/access/password.rs", "passwords are of people, whose addresses pay for each try"),
+    ("core/access/password.rs", "passwords: each attempt is charged to the person's address"),
     (
         "core/resource_limits/mod.rs",
         "connections, before they authenticate; sockets have a maximum for each address",
     ),
-    ("core/tasks.rs", "the workshop, with a turn for each organization"),
+    ("core/tasks.rs", "the CPU pool, with a slot for each organization"),
     ("api/gateway/reading.rs", "one for each connection of a host"),
     ("api/graphql/http/socket.rs", "one for each socket"),
     ("api/rest/etag.rs", "reads of one record each, which a deadline ends"),
@@ -109,7 +109,7 @@ fn no_transaction_waits_for_a_parser() {
         slow = more;
     }
     assert!(
-        slow.contains("judge_cron") && slow.contains("render_text") && slow.contains("compile_candidate"),
+        slow.contains("parse_cron") && slow.contains("render_text") && slow.contains("compile_candidate"),
         "the law sees nothing: {slow:?}"
     );
     let mut found = BTreeSet::new();
@@ -120,7 +120,7 @@ fn no_transaction_waits_for_a_parser() {
             found.insert(format!("{file}: {name}"));
         }
     }
-    judge(&found, places(SLOW_ALLOWED), "do it before begin(), in the workshop");
+    judge(&found, places(SLOW_ALLOWED), "do it before begin(), in the CPU pool");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn what_is_shared_has_a_share_for_each_organization() {
     judge(
         &found,
         places(SHARED_ALLOWED),
-        "use the resource limits (core/resource_limits) or the workshop (core/tasks.rs)",
+        "use the resource limits (core/resource_limits) or the CPU pool (core/tasks.rs)",
     );
 }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures::{FutureExt, future::join_all};
-use muster::jobs::{self, KEPT, PERIODIC_JOBS, PeriodicJob};
+use muster::jobs::{self, PERIODIC_JOBS, PeriodicJob, RETENTION};
 use serde_json::json;
 
 use crate::harness::{TestApp, is_postgres};
@@ -90,9 +90,9 @@ async fn every_table_declares_what_bounds_it() {
     tables.remove("_sqlx_migrations");
     let other = if is_postgres() { "messages_fts" } else { "message_search" };
     let known: BTreeSet<String> =
-        KEPT.iter().map(|kept| kept.table.to_owned()).filter(|table| table != other).collect();
+        RETENTION.iter().map(|kept| kept.table.to_owned()).filter(|table| table != other).collect();
     assert_eq!(known, tables, "src/jobs/retention.rs has a line for each table");
-    assert!(KEPT.is_sorted_by_key(|kept| kept.table));
+    assert!(RETENTION.is_sorted_by_key(|kept| kept.table));
 }
 
 #[tokio::test]

@@ -239,11 +239,11 @@ async fn policy_reads_and_differing_replicas_are_counted() {
     fs::write(own.path().join("orgs/7.csv"), "p, VIEWER, 7, contact.view, allow\n").unwrap();
     let other = app.replica(Some(own.path())).await;
     for replica in [&other, &app.core] {
-        replicas::report(replica).await.unwrap();
+        replicas::refresh_and_compare(replica).await.unwrap();
     }
     assert_eq!(counted().await, [1, 1, 1]);
     other.shut_down().await;
-    replicas::report(&app.core).await.unwrap();
+    replicas::refresh_and_compare(&app.core).await.unwrap();
     assert_eq!(counted().await, [1, 1, 0]);
 }
 

@@ -46,7 +46,7 @@ impl Prometheus {
         command.arg(format!("--web.listen-address={}", address.as_str())).arg("--log.level=warn");
         let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
         let process = spawned.expect("prometheus is installed (tests/install)");
-        muster::core::outbound::provide_tls();
+        muster::core::outbound::install_tls_provider();
         let client = Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let base = format!("http://{}", address.as_str());
         Self { process, base, client, _address: address, _folder: folder }

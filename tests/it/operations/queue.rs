@@ -57,7 +57,7 @@ impl Job for Tested {
     const KIND: &'static str = "MAIL";
     type Key = Send;
     type Lane = (Arc<Core>, Send);
-    type Room = ();
+    type Permit = ();
 
     fn id(&self) -> i64 {
         self.0.id
@@ -173,7 +173,7 @@ async fn rows_of_one_key_leave_in_order_and_block_no_other_key() {
     let last = ids[4];
     let ends = move |id| match id {
         _ if id == first => Outcome::Done,
-        _ if id == last => Outcome::Over,
+        _ if id == last => Outcome::Obsolete,
         _ => Outcome::GivenUp("gone".to_owned()),
     };
     assert_eq!(work(&app.core, ends).await, [ids[0], ids[1], ids[4]]);

@@ -121,7 +121,7 @@ async fn sealed(app: &TestApp, fits: impl Fn(u32) -> bool) -> i64 {
             let locator = record.parse().map_or(Locator::Name(&record), Locator::Id);
             let locator = if column.table == "signing_keys" { Locator::Name(&record) } else { locator };
             let place = column.seal_context(muster::base::ids::OrgId(org), locator);
-            let opened = app.core.keys.open_bytes(&value, &place);
+            let opened = app.core.sealing.open_bytes(&value, &place);
             let opened = opened.unwrap_or_else(|error| panic!("{}.{name} {record}: {error}", column.table));
             if column.table != "signing_keys" {
                 // A bot's token begins with its number.
@@ -141,7 +141,7 @@ async fn everything_moves_to_the_new_key_and_the_old_one_can_go() {
     assert!(total >= 15, "{total} values");
     assert!(keys::retire(&app.core, 1).await.unwrap_err().detail.contains("active"));
     let new = rotate_file(&app.core);
-    assert_eq!((new, app.core.keys.active_id()), (2, 2));
+    assert_eq!((new, app.core.sealing.active_id()), (2, 2));
     let refused = keys::retire(&app.core, 1).await.unwrap_err();
     assert!(refused.detail.contains("credential_fields.value_sealed: 5"), "{refused}");
     let done = rewrap(&app).await;
@@ -149,7 +149,7 @@ async fn everything_moves_to_the_new_key_and_the_old_one_can_go() {
     assert_eq!(rewrap(&app).await, Progress::default(), "there is nothing left to do");
     keys::retire(&app.core, 1).await.unwrap();
     keys::reload(&app.core);
-    assert_eq!(app.core.keys.current().ids().collect::<Vec<_>>(), [2]);
+    assert_eq!(app.core.sealing.current().ids().collect::<Vec<_>>(), [2]);
     assert_eq!(sealed(&app, |id| id == 2).await, total);
     assert!(keys::retire(&app.core, 7).await.is_err());
     // And the service still works.
@@ -167,7 +167,7 @@ pub async fn replace_key(app: &TestApp) {
     assert_eq!(rewrap(app).await.broken, 0);
     keys::retire(&app.core, 1).await.unwrap();
     keys::reload(&app.core);
-    assert_eq!(app.core.keys.current().ids().collect::<Vec<_>>(), [2]);
+    assert_eq!(app.core.sealing.current().ids().collect::<Vec<_>>(), [2]);
 }
 
 #[tokio::test]
@@ -250,7 +250,7 @@ async fn nothing_is_lost_under_concurrent_edits() {
         keys::retire(&app.core, old).await.unwrap();
     }
     keys::reload(&app.core);
-    assert_eq!(app.core.keys.current().ids().collect::<Vec<_>>(), [4]);
+    assert_eq!(app.core.sealing.current().ids().collect::<Vec<_>>(), [4]);
     assert!(sealed(&app, |id| id == 4).await > 20);
     let column = SEALED.iter().find(|column| column.table == "credential_fields").unwrap();
     for (id, n) in last {
@@ -259,7 +259,7 @@ async fn nothing_is_lost_under_concurrent_edits() {
         let field: i64 =
             app.one("SELECT id FROM credential_fields WHERE credential_id = $1", vec![id.into()]).await;
         let place = column.seal_context(muster::base::ids::OrgId(app.org), Locator::Id(field));
-        let secret = app.core.keys.open(&value, &place).unwrap();
+        let secret = app.core.sealing.open(&value, &place).unwrap();
         assert_eq!(secret.expose_secret(), format!("s-{id}-{n}"));
     }
 }
@@ -275,16 +275,16 @@ async fn a_running_service_seals_with_a_new_key_without_a_restart() {
     let mut file = KeyFile::load(path).unwrap();
     assert_eq!(file.prepare_sealing(), 2);
     file.save(path).unwrap();
-    until("it is known", async || app.core.keys.current().ids().count() == 2).await;
-    assert_eq!(app.core.keys.active_id(), 1, "a prepared key seals nothing");
+    until("it is known", async || app.core.sealing.current().ids().count() == 2).await;
+    assert_eq!(app.core.sealing.active_id(), 1, "a prepared key seals nothing");
     file.rotate_sealing();
     file.save(path).unwrap();
-    until("it is in use", async || app.core.keys.active_id() == 2).await;
+    until("it is in use", async || app.core.sealing.active_id() == 2).await;
     // An unreadable file changes nothing.
     std::fs::write(path, "[sealing]\nactive = 3\n").unwrap();
     keys::reload(&app.core);
-    assert_eq!(app.core.keys.active_id(), 2);
+    assert_eq!(app.core.sealing.active_id(), 2);
     tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!(app.core.keys.active_id(), 2);
+    assert_eq!(app.core.sealing.active_id(), 2);
     watching.abort();
 }

@@ -21,7 +21,7 @@ use muster::{
 use serde_json::{Value, json};
 
 use crate::{
-    channels::sent::DAY,
+    channels::deliveries::DAY,
     harness::{Actor, Answer, TestApp, is_postgres, until},
 };
 

@@ -7,7 +7,7 @@ use muster_protocol::event::{Content, TurnOutcome};
 use serde_json::{Value, json};
 
 use crate::{
-    channels::carried::{app, bring, channel, hello},
+    channels::inbound_webhooks::{app, bring, channel, hello},
     harness::{Host, TestApp, is_postgres},
 };
 

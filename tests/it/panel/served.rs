@@ -164,6 +164,11 @@ async fn assets_are_kept_forever_and_a_missing_one_is_no_page() {
     assert_eq!(asset.header("cache-control"), "public, max-age=31536000, immutable");
     assert_eq!(asset.header("content-type"), "text/javascript; charset=utf-8");
     assert_eq!(asset.header("cross-origin-resource-policy"), "same-origin");
+    let font = format!("/assets/{hash}/inter.woff2");
+    assert!(page.contains(&format!("<link rel=\"preload\" href=\"{font}\" as=\"font\"")), "{page}");
+    let font = coded(&app, &font, "br").await;
+    assert_eq!((font.status().as_u16(), header(&font, "content-type").as_str()), (200, "font/woff2"));
+    assert_eq!(header(&font, "content-encoding"), "", "it is compressed already");
     let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/panel/dist/assets");
     assert_eq!(asset.text, fs::read_to_string(Path::new(committed).join(name)).unwrap());
     for missing in [

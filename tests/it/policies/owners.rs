@@ -183,7 +183,7 @@ async fn the_policy_folder_is_never_written() {
     }
     for _ in 0..3 {
         org_policies::follow(&app.core).await.unwrap();
-        replicas::report(&app.core).await.unwrap();
+        replicas::refresh_and_compare(&app.core).await.unwrap();
     }
     jobs::sweep(&app.core).await.unwrap();
     let tenant = other.to_string();
@@ -224,7 +224,7 @@ fn the_policy_code_never_writes_files() {
         "set_len",
         "set_modified",
         "tempfile",
-        "put_in_place",
+        "replace_file",
         "files::",
         "write_all",
     ];
@@ -272,7 +272,7 @@ async fn a_different_policy_folder_is_reported() {
     let name = |replica: &muster::core::Core| replica.replicas.own_id().to_owned();
     let report = async || {
         for replica in [&same, &apart, &app.core] {
-            replicas::report(replica).await.unwrap();
+            replicas::refresh_and_compare(replica).await.unwrap();
         }
     };
     report().await;
@@ -286,7 +286,7 @@ async fn a_different_policy_folder_is_reported() {
     let sql = "UPDATE replicas SET seen_at = $1";
     app.execute(sql, vec![muster::base::time::Clock::system().now().into()]).await;
     let found = finding(&app, dir.path(), "policy folders").await;
-    assert_eq!(found["level"], "look", "{found:#}");
+    assert_eq!(found["level"], "warning", "{found:#}");
     assert!(found["found"].as_str().unwrap().contains(&name(&apart)), "{found:#}");
     assert!(!found["found"].as_str().unwrap().contains(&name(&same)), "{found:#}");
     // The same folder everywhere.
@@ -303,12 +303,12 @@ async fn a_different_policy_folder_is_reported() {
     assert_eq!(health().await["differing_replicas"], json!([name(&apart)]));
     same.shut_down().await;
     app.clock.advance(Duration::from_secs(31));
-    replicas::report(&app.core).await.unwrap();
+    replicas::refresh_and_compare(&app.core).await.unwrap();
     assert_eq!(health().await["differing_replicas"], json!([]));
     let rows = "SELECT COUNT(*) FROM replicas";
     assert_eq!(app.one::<i64>(rows, vec![]).await, 2);
     app.clock.advance(Duration::from_hours(1));
-    replicas::report(&app.core).await.unwrap();
+    replicas::refresh_and_compare(&app.core).await.unwrap();
     jobs::sweep(&app.core).await.unwrap();
     assert_eq!(app.one::<i64>(rows, vec![]).await, 1);
     apart.shut_down().await;

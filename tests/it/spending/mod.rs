@@ -3,7 +3,7 @@
 mod guards;
 mod hosts;
 mod leases;
-mod parked;
+mod turns_at_limits;
 mod windows;
 
 use std::time::Duration;

@@ -38,7 +38,7 @@ async fn stored(app: &TestApp, field: &Value) -> Option<String> {
     let sealed: Option<Vec<u8>> = app.one(sql, vec![app.org.into(), id.into()]).await;
     let sealed = sealed?;
     assert!(!sealed.windows(6).any(|part| part == b"canary"), "the value is not sealed");
-    let keys = &app.core.keys;
+    let keys = &app.core.sealing;
     let place = |org, id| credentials::seal_context(OrgId(org), CredentialFieldId(id));
     assert!(keys.open(&sealed, &place(app.org, id + 1)).is_err(), "it opens in another row");
     assert!(keys.open(&sealed, &place(app.other_org, id)).is_err(), "it opens in another organization");

@@ -31,7 +31,7 @@ pub enum Failure {
     /// The name resolves to an address that is not public. → As [`Self::Refused`]. An event is retried, since a resolver
     /// can be wrong for a time.
     #[error("{0}")]
-    Inward(Cause),
+    NotPublic(Cause),
     /// The chat, thread or address takes none of our messages. → FAILED. The channel stays active.
     #[error("{0}")]
     TargetGone(Cause),
@@ -60,7 +60,7 @@ impl Failure {
             | Self::RateLimited { cause, .. }
             | Self::Unknown(cause)
             | Self::Refused(cause)
-            | Self::Inward(cause)
+            | Self::NotPublic(cause)
             | Self::TargetGone(cause)
             | Self::Credentials(cause)
             | Self::Gone(cause)

@@ -27,6 +27,6 @@ pub use self::{
     },
     memory::{MemoryBudget, MemoryGrant},
     outbound::{Attachment, Button, NamedId, Part, Participants, Receipt, Rendered},
-    traits::{Actions, Dialect, Files, Inlet, Kind, Limit, Longest, Scope, Traits, Unit},
+    traits::{Abilities, Dialect, Files, Inlet, Kind, Limit, Longest, Scope, Traits, Unit},
     transport::{Identity, Spool, Transport},
 };

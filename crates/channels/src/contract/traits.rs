@@ -33,12 +33,12 @@ pub struct Traits {
     pub idempotent_send: bool,
     /// Whether [`reconcile`](super::Transport::reconcile) can determine a part's outcome.
     pub reconciles: bool,
-    /// The way in.
+    /// How messages arrive.
     pub inlet: Inlet,
     /// The way files are sent.
     pub files: Files,
     /// Optional abilities.
-    pub actions: Actions,
+    pub abilities: Abilities,
     /// Maximum bytes of a fetched file.
     pub largest_in: u64,
     /// Maximum bytes of a sent file.
@@ -98,7 +98,7 @@ pub enum Scope {
     Target,
 }
 
-/// The way in.
+/// How messages arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inlet {
     /// Either of them.
@@ -120,7 +120,7 @@ pub enum Files {
 
 /// Optional abilities of a vendor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Actions {
+pub struct Abilities {
     /// Messages can have buttons.
     pub buttons: bool,
     /// Sent messages can be replaced: [`Part::replaces`](super::Part::replaces).

@@ -51,7 +51,7 @@ pub trait Transport: Send + Sync + 'static {
         sink: &'a dyn Sink,
     ) -> BoxFuture<'a, Result<Infallible, Failure>> {
         let _ = (cursor, sink);
-        let cause = "This channel can only be written to by its vendor.".into();
+        let cause = "This channel's vendor can't be polled for messages.".into();
         Box::pin(async { Err(Failure::Refused(cause)) })
     }
 
@@ -77,7 +77,7 @@ pub trait Transport: Send + Sync + 'static {
     }
 
     /// Shows a typing indicator, where the vendor has one, until the next message or until
-    /// [`Actions::typing`](super::Actions::typing) has passed.
+    /// [`Abilities::typing`](super::Abilities::typing) has passed.
     fn typing<'a>(&'a self, target: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
         let _ = target;
         Box::pin(async { Ok(()) })

@@ -106,7 +106,7 @@ pub async fn listen(
             Ok(never) => match never {},
             Err(SessionEnd::Stopped(failure)) => return Err(failure),
             Err(SessionEnd::Failed(
-                failure @ (Failure::Credentials(_) | Failure::Refused(_) | Failure::Inward(_)),
+                failure @ (Failure::Credentials(_) | Failure::Refused(_) | Failure::NotPublic(_)),
             )) => {
                 return Err(failure);
             }

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Maximum number of referenced mails by which a thread is found: a stranger may name any number.
-const MOST_REFS: usize = 50;
+const MAX_REFS: usize = 50;
 /// Maximum characters of a stranger's text.
 pub const LONGEST_TEXT: usize = 500_000;
 
@@ -201,7 +201,7 @@ fn reference_ids(head: &Headers<'_>) -> Vec<String> {
     let first = references.first().cloned();
     let mut refs: Vec<String> = Vec::new();
     for id in ids(head.value("In-Reply-To")).into_iter().chain(references.into_iter().rev()) {
-        if refs.len() == MOST_REFS {
+        if refs.len() == MAX_REFS {
             break;
         }
         if !refs.contains(&id) {
@@ -209,7 +209,7 @@ fn reference_ids(head: &Headers<'_>) -> Vec<String> {
         }
     }
     if let Some(first) = first.filter(|first| !refs.contains(first)) {
-        refs.truncate(MOST_REFS - 1);
+        refs.truncate(MAX_REFS - 1);
         refs.push(first);
     }
     refs

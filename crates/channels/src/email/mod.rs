@@ -53,8 +53,8 @@ use jiff::Timestamp;
 
 use crate::{
     contract::{
-        Actions, Cursor, Dialect, EmailConfig, Event, Failure, Files, Identity, Inbound, Inlet, Kind, Limit,
-        Longest, Part, Receipt, Scope, Sink, Traits, Transport, Unit,
+        Abilities, Cursor, Dialect, EmailConfig, Event, Failure, Files, Identity, Inbound, Inlet, Kind,
+        Limit, Longest, Part, Receipt, Scope, Sink, Traits, Transport, Unit,
     },
     network::Network,
 };
@@ -73,7 +73,7 @@ static TRAITS: Traits = Traits {
     reconciles: false,
     inlet: Inlet::Pull,
     files: Files::Together,
-    actions: Actions { buttons: false, edits: false, typing: None },
+    abilities: Abilities { buttons: false, edits: false, typing: None },
     largest_in: 25 * 1024 * 1024,
     largest_out: 20 * 1024 * 1024,
 };

@@ -2,7 +2,7 @@
 
 use proptest::{prelude::*, test_runner::RngSeed};
 
-use super::{writer::MOST_PARTS, *};
+use super::{writer::MAX_PARTS, *};
 
 const DIALECTS: [Dialect; 5] =
     [Dialect::Html, Dialect::TelegramHtml, Dialect::Mrkdwn, Dialect::Markdown, Dialect::Plain];
@@ -221,18 +221,18 @@ fn a_long_text_costs_no_more_than_its_length() {
 fn a_text_of_too_many_parts_ends_with_a_note() {
     let text = |parts: usize| vec!["w".repeat(600); parts].join("\n\n");
     let of = |parts, dialect| render(&text(parts), dialect, longest(600, Unit::VisibleUtf16));
-    let whole = of(MOST_PARTS, Dialect::Mrkdwn);
-    assert_eq!((whole.len(), whole[MOST_PARTS - 1].text.len()), (MOST_PARTS, 600));
+    let whole = of(MAX_PARTS, Dialect::Mrkdwn);
+    assert_eq!((whole.len(), whole[MAX_PARTS - 1].text.len()), (MAX_PARTS, 600));
     let rest = "… The rest of this message is in the panel.";
     for (dialect, expected) in [(Dialect::Mrkdwn, rest.to_owned()), (Dialect::Html, format!("<p>{rest}</p>"))]
     {
-        let cut = of(MOST_PARTS + 1, dialect);
-        assert_eq!((cut.len(), cut[MOST_PARTS - 2].plain.len()), (MOST_PARTS, 600));
-        assert_eq!(cut[MOST_PARTS - 1], Rendered { text: expected, plain: rest.to_owned() });
+        let cut = of(MAX_PARTS + 1, dialect);
+        assert_eq!((cut.len(), cut[MAX_PARTS - 2].plain.len()), (MAX_PARTS, 600));
+        assert_eq!(cut[MAX_PARTS - 1], Rendered { text: expected, plain: rest.to_owned() });
     }
     // A single word is cut, too.
     let cut = render(&"w".repeat(200_000), Dialect::Plain, longest(600, Unit::Characters));
-    assert_eq!((cut.len(), cut[MOST_PARTS - 1].plain.as_str()), (MOST_PARTS, rest));
+    assert_eq!((cut.len(), cut[MAX_PARTS - 1].plain.as_str()), (MAX_PARTS, rest));
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn bombs() -> Vec<String> {
 /// Whether all parts are short, and together not much longer than their source.
 fn is_bounded(source: &str, parts: &[Rendered], longest: Longest) -> bool {
     let size: usize = parts.iter().map(|part| part.text.len() + part.plain.len()).sum();
-    let is_much = size > 30 * source.len() + 1000 || parts.len() > MOST_PARTS;
+    let is_much = size > 30 * source.len() + 1000 || parts.len() > MAX_PARTS;
     !is_much && parts.iter().all(|part| is_short(part, longest))
 }
 

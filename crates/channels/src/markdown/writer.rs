@@ -9,7 +9,7 @@ use super::{
 use crate::contract::{Dialect, Longest, Rendered, Unit};
 
 /// Maximum parts of one text.
-pub const MOST_PARTS: usize = 100;
+pub const MAX_PARTS: usize = 100;
 /// The last part of a longer text.
 const REST: &str = "… The rest of this message is in the panel.";
 
@@ -126,12 +126,12 @@ impl Writer {
     }
 
     fn has_too_many(&self) -> bool {
-        self.parts.len() > MOST_PARTS
+        self.parts.len() > MAX_PARTS
     }
 
     /// Replaces the last parts by a reference to the rest.
     fn refer_to_rest(&mut self) {
-        self.parts.truncate(MOST_PARTS - 1);
+        self.parts.truncate(MAX_PARTS - 1);
         self.part.open_mark(self.dialect, &Mark::Paragraph);
         self.part.write(self.dialect, REST);
         self.finish();

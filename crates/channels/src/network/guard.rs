@@ -43,7 +43,7 @@ pub enum GuardError {
         "{0} has an address that is not public. Only the installation's operator can allow its network, with \
          channels.networks"
     )]
-    Inward(String),
+    NotPublic(String),
     /// The name can't be resolved.
     #[error("{host} can't be found: {source}")]
     Unresolved {
@@ -62,7 +62,7 @@ impl From<GuardError> for Failure {
         let cause = Cause::from(error.to_string());
         match error {
             GuardError::Unresolved { .. } | GuardError::Unreachable { .. } => Self::NotSent(cause),
-            GuardError::Inward(_) => Self::Inward(cause),
+            GuardError::NotPublic(_) => Self::NotPublic(cause),
             _ => Self::Refused(cause),
         }
     }
@@ -104,7 +104,9 @@ impl Guard {
             Some(Host::Domain(_)) | None => None,
         };
         match literal {
-            Some(address) if !self.addresses.allow(address) => Err(GuardError::Inward(address.to_string())),
+            Some(address) if !self.addresses.allow(address) => {
+                Err(GuardError::NotPublic(address.to_string()))
+            }
             _ => Ok(url),
         }
     }
@@ -165,8 +167,8 @@ impl Guard {
 fn guarded_failure(host: &str, error: &reqwest::Error) -> Failure {
     let mut cause: Option<&dyn Error> = Some(error);
     while let Some(this) = cause {
-        if let Some(AddressError::Inward) = this.downcast_ref() {
-            return GuardError::Inward(host.to_owned()).into();
+        if let Some(AddressError::NotPublic) = this.downcast_ref() {
+            return GuardError::NotPublic(host.to_owned()).into();
         }
         cause = this.source();
     }
@@ -175,7 +177,7 @@ fn guarded_failure(host: &str, error: &reqwest::Error) -> Failure {
 
 fn address_failure(host: &str, error: AddressError) -> GuardError {
     match error {
-        AddressError::Inward => GuardError::Inward(host.to_owned()),
+        AddressError::NotPublic => GuardError::NotPublic(host.to_owned()),
         AddressError::Unresolved(source) => GuardError::Unresolved { host: host.to_owned(), source },
     }
 }

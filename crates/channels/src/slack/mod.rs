@@ -27,7 +27,7 @@ use self::api::Api;
 pub use self::events::decode;
 use crate::{
     contract::{
-        Actions, ButtonPress, Content, Cursor, Dialect, Failure, Files, Identity, Inlet, Kind, Limit,
+        Abilities, ButtonPress, Content, Cursor, Dialect, Failure, Files, Identity, Inlet, Kind, Limit,
         Longest, Part, Proof, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink,
         SlackConfig, SlackInlet, Spool, Traits, Transport, Unit,
     },
@@ -46,7 +46,7 @@ static TRAITS: Traits = Traits {
     reconciles: true,
     inlet: Inlet::Both,
     files: Files::Apart,
-    actions: Actions { buttons: true, edits: true, typing: Some(Duration::from_secs(90)) },
+    abilities: Abilities { buttons: true, edits: true, typing: Some(Duration::from_secs(90)) },
     largest_in: 50 * 1024 * 1024,
     largest_out: 50 * 1024 * 1024,
 };

@@ -42,7 +42,7 @@ pub async fn listen(api: &Api, sink: &dyn Sink) -> Result<Infallible, Failure> {
             Err(
                 SessionEnd::Stopped(failure)
                 | SessionEnd::Failed(
-                    failure @ (Failure::Credentials(_) | Failure::Refused(_) | Failure::Inward(_)),
+                    failure @ (Failure::Credentials(_) | Failure::Refused(_) | Failure::NotPublic(_)),
                 ),
             ) => {
                 return Err(failure);

@@ -32,9 +32,9 @@ use self::{api::Api, updates::BotIdentity};
 use crate::{
     backoff::Backoff,
     contract::{
-        Actions, ButtonPress, Content, Cursor, Dialect, Event, Failure, Files, Identity, Inlet, Kind, Limit,
-        Link, Longest, Part, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink, Skipped,
-        Spool, TelegramConfig, Traits, Transport, Unit,
+        Abilities, ButtonPress, Content, Cursor, Dialect, Event, Failure, Files, Identity, Inlet, Kind,
+        Limit, Link, Longest, Part, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink,
+        Skipped, Spool, TelegramConfig, Traits, Transport, Unit,
     },
     network::Network,
 };
@@ -54,7 +54,7 @@ static TRAITS: Traits = Traits {
     reconciles: false,
     inlet: Inlet::Both,
     files: Files::Apart,
-    actions: Actions { buttons: true, edits: true, typing: Some(Duration::from_secs(4)) },
+    abilities: Abilities { buttons: true, edits: true, typing: Some(Duration::from_secs(4)) },
     largest_in: 20 * 1024 * 1024,
     largest_out: 50 * 1024 * 1024,
 };

@@ -20,7 +20,7 @@ use serde::de::IgnoredAny;
 
 use crate::{
     contract::{
-        Actions, Cause, Content, Dialect, Failure, Files, Identity, Inlet, Kind, Limit, Longest, Part,
+        Abilities, Cause, Content, Dialect, Failure, Files, Identity, Inlet, Kind, Limit, Longest, Part,
         RawRequest, Receipt, Received, Refusal, RemoteFile, Scope, Spool, Traits, Transport, Unit,
         WebhookConfig,
     },
@@ -42,7 +42,7 @@ static TRAITS: Traits = Traits {
     reconciles: false,
     inlet: Inlet::Push,
     files: Files::Together,
-    actions: Actions { buttons: false, edits: false, typing: None },
+    abilities: Abilities { buttons: false, edits: false, typing: None },
     largest_in: 25 * 1024 * 1024,
     largest_out: 5 * 1024 * 1024,
 };

@@ -279,7 +279,7 @@ async fn mail_servers_are_guarded() {
         for mailbox in [channel(server(), None, &closed), channel(None, server(), &closed)] {
             let failure = mailbox.probe().await.unwrap_err();
             assert!(
-                matches!(&failure, Failure::Inward(cause) if cause.as_str().contains("not public")),
+                matches!(&failure, Failure::NotPublic(cause) if cause.as_str().contains("not public")),
                 "{host}: {failure}"
             );
         }

@@ -33,7 +33,7 @@ async fn six_spellings_of_loopback_are_refused() {
     for spelling in spellings {
         let failure = send(&format!("http://{spelling}:{port}/"), &closed).await.unwrap_err();
         assert!(
-            matches!(&failure, Failure::Inward(cause) if cause.as_str().contains("not public")),
+            matches!(&failure, Failure::NotPublic(cause) if cause.as_str().contains("not public")),
             "{spelling}: {failure}"
         );
         assert!(closed.guard.check(&format!("https://{spelling}/")).is_err(), "{spelling}");
@@ -60,7 +60,7 @@ async fn a_name_with_one_private_address_is_refused() {
     for name in ["mixed.test", "inward.test", "metadata.test"] {
         let failure = send(&format!("http://{name}:{port}/"), &closed).await.unwrap_err();
         assert!(
-            matches!(&failure, Failure::Inward(cause) if cause.as_str().contains("not public")),
+            matches!(&failure, Failure::NotPublic(cause) if cause.as_str().contains("not public")),
             "{name}: {failure}"
         );
     }

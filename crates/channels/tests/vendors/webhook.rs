@@ -338,5 +338,5 @@ async fn files_are_fetched_through_the_guard() {
     assert_eq!(bytes, b"abcdef");
     assert!(matches!(channel.fetch(&here, &mut Vec::new(), 5).await, Err(Failure::Refused(_))));
     let inward = file("http://10.0.0.1/".to_owned());
-    assert!(matches!(channel.fetch(&inward, &mut bytes, 6).await, Err(Failure::Inward(_))));
+    assert!(matches!(channel.fetch(&inward, &mut bytes, 6).await, Err(Failure::NotPublic(_))));
 }

@@ -21,7 +21,7 @@ use super::{
     program,
     remote::Remote,
     server_states::CountedSession,
-    session::{ClientOutput, INITIALIZE, LISTS, MOST_OPEN, Session, SessionKey, TAKEN, Tag, error},
+    session::{ClientOutput, INITIALIZE, LISTS, MAX_OPEN, Session, SessionKey, TAKEN, Tag, error},
 };
 use crate::shared::Shared;
 
@@ -162,7 +162,7 @@ impl Client {
                 let is_other = self
                     .session
                     .server_of(&rules)
-                    .map(|now| began_with.as_ref().is_none_or(|before| !before.goes_on_as(now)));
+                    .map(|now| began_with.as_ref().is_none_or(|before| !before.sessions_survive(now)));
                 if rules.stopped || is_other == Some(true) {
                     return;
                 }
@@ -217,7 +217,7 @@ impl Client {
             [INITIALIZE, LISTS].into_iter().find(|method| message.method.as_deref() == Some(method));
         if let Some((method, id)) = telling.zip(message.request()) {
             let mut asked = self.session.asked.lock();
-            if asked.len() < MOST_OPEN {
+            if asked.len() < MAX_OPEN {
                 asked.insert(id.to_string(), method);
             }
         }

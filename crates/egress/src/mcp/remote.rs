@@ -508,7 +508,7 @@ impl Remote {
         (*request.method_mut(), *request.uri_mut()) = (method, target);
         let (host, port) = forward::host_and_port(request.uri());
         forward::exchange(shared, request).await.map_err(|failed| match failed {
-            ExchangeError::Inward(reason) => {
+            ExchangeError::NotPublic(reason) => {
                 shared.refusals.count(&host, port, &format!("{reason}."));
                 format!("{reason}.")
             }

@@ -29,7 +29,7 @@ use crate::{
 /// The tool kind of MCP tools.
 const TOOL_KIND: &str = "other";
 /// Requests of a client that wait here for a decision or a remote server: an agent could send any number.
-pub const MOST_OPEN: usize = 32;
+pub const MAX_OPEN: usize = 32;
 /// The methods that start a session, and the one that lists tools.
 pub const INITIALIZE: &str = "initialize";
 pub const INITIALIZED: &str = "notifications/initialized";
@@ -122,7 +122,7 @@ impl Session {
         let mut open = self.open.lock();
         while open.tasks.try_join_next().is_some() {}
         open.requests.retain(|_, request| !request.is_finished());
-        if id.is_some() && open.tasks.len() >= MOST_OPEN {
+        if id.is_some() && open.tasks.len() >= MAX_OPEN {
             return false;
         }
         let handle = open.tasks.spawn(task);

@@ -1,11 +1,11 @@
 //! Leases: the right to spend. Each call reserves from a lease before it starts, and settles afterwards.
 //!
 //! The maximal usage is reserved, so that parallel calls can't spend an amount that only suffices for some. An unused
-//! lease admits a call that might exceed it, since the maximum is far above the usual usage, and small rests would be
-//! useless otherwise. Only one such call runs at a time, whichever lease it uses; the others wait for its end.
+//! lease admits a call that might exceed it, since the maximum is far above the usual usage, and small remainders would
+//! be useless otherwise. Only one such call runs at a time, whichever lease it uses; the others wait for its end.
 //!
-//! A request for another lease returns the rest of all leases without open calls, so an agent is never refused because
-//! of its own unused leases.
+//! A request for another lease returns the remainder of all leases without open calls, so an agent is never refused
+//! because of its own unused leases.
 
 use std::{
     sync::Arc,
@@ -51,9 +51,9 @@ pub struct LeasePool {
     state: Mutex<State>,
     /// Held by the call that requests a lease; others wait for the result. The question's number changes only after a
     /// lease has arrived, so a lease granted without reaching the host is not lost.
-    asking: tokio::sync::Mutex<i64>,
+    question_number: tokio::sync::Mutex<i64>,
     /// Held by the call that may exceed its lease.
-    alone: Arc<Semaphore>,
+    exclusive: Arc<Semaphore>,
 }
 
 impl std::fmt::Debug for LeasePool {
@@ -87,7 +87,7 @@ pub struct Reserved {
     pub lease_id: i64,
     bound: Bound,
     /// Held if the call may exceed the lease.
-    alone: Option<OwnedSemaphorePermit>,
+    exclusive: Option<OwnedSemaphorePermit>,
 }
 
 impl HeldLease {
@@ -106,8 +106,9 @@ impl HeldLease {
 
 impl LeasePool {
     pub fn new(services: Arc<dyn HostServices>) -> Self {
-        let (asking, alone) = (tokio::sync::Mutex::new(first_question()), Arc::new(Semaphore::new(1)));
-        Self { services, state: Mutex::default(), asking, alone }
+        let (question_number, exclusive) =
+            (tokio::sync::Mutex::new(first_question()), Arc::new(Semaphore::new(1)));
+        Self { services, state: Mutex::default(), question_number, exclusive }
     }
 
     /// Reserves the maximal usage. Requests another lease if the current one doesn't suffice. If that one doesn't
@@ -120,27 +121,27 @@ impl LeasePool {
             let words = "Another call that may exceed its lease is still running. Try again later.";
             ReserveError::Spent(words.to_owned())
         };
-        let alone = timeout(bounds::THOUGHT, Arc::clone(&self.alone).acquire_owned()).await;
-        let mut alone = alone.ok().and_then(Result::ok);
-        if alone.is_none() {
+        let exclusive = timeout(bounds::THOUGHT, Arc::clone(&self.exclusive).acquire_owned()).await;
+        let mut exclusive = exclusive.ok().and_then(Result::ok);
+        if exclusive.is_none() {
             return Err(others());
         }
         let nothing = || ReserveError::Spent("Nothing is left to spend.".to_owned());
-        self.acquire_lease(model, bound, &mut alone).await?.ok_or_else(nothing)
+        self.acquire_lease(model, bound, &mut exclusive).await?.ok_or_else(nothing)
     }
 
-    /// Reserves from a lease, or requests one. `alone` is consumed by a call that may exceed its lease.
+    /// Reserves from a lease, or requests one. `exclusive` is consumed by a call that may exceed its lease.
     async fn acquire_lease(
         &self,
         model: &str,
         bound: Bound,
-        alone: &mut Option<OwnedSemaphorePermit>,
+        exclusive: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Option<Reserved>, ReserveError> {
-        if let Some(found) = self.take(bound, alone)? {
+        if let Some(found) = self.take(bound, exclusive)? {
             return Ok(Some(found));
         }
-        let mut question = self.asking.lock().await;
-        if let Some(found) = self.take(bound, alone)? {
+        let mut question = self.question_number.lock().await;
+        if let Some(found) = self.take(bound, exclusive)? {
             return Ok(Some(found));
         }
         // Another lease would be no larger than the unused one.
@@ -165,13 +166,13 @@ impl LeasePool {
                 return Err(ReserveError::Spent(reason));
             }
         }
-        self.take(bound, alone)
+        self.take(bound, exclusive)
     }
 
-    /// Settles a call. Its unused rest becomes available to others.
+    /// Settles a call. Its unused remainder becomes available to others.
     pub fn settle(&self, reserved: Reserved, used: Bound) {
         // The next exclusive call may start after this settlement.
-        let Reserved { lease_id, bound, alone: _alone } = reserved;
+        let Reserved { lease_id, bound, exclusive: _exclusive } = reserved;
         let mut state = self.state.lock();
         let Some(held) = state.held.iter_mut().find(|held| held.lease.id == lease_id) else { return };
         held.open = held.open.saturating_sub(1);
@@ -224,7 +225,7 @@ impl LeasePool {
     fn take(
         &self,
         bound: Bound,
-        alone: &mut Option<OwnedSemaphorePermit>,
+        exclusive: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Option<Reserved>, ReserveError> {
         let now = self.services.now();
         let mut state = self.state.lock();
@@ -235,15 +236,15 @@ impl LeasePool {
                 (Some(_), Some(cost)) => cost,
             };
             let covers = held.has(cost, bound.tokens);
-            if !(covers || held.is_fresh && alone.is_some() && held.has(1, 1)) {
+            if !(covers || held.is_fresh && exclusive.is_some() && held.has(1, 1)) {
                 continue;
             }
             let (money, tokens) = held.taken;
             held.taken = (money.saturating_add(cost), tokens.saturating_add(bound.tokens));
             (held.is_fresh, held.open, held.last) = (false, held.open + 1, Instant::now());
             let bound = Bound { cost: Some(cost), ..bound };
-            let alone = if covers { None } else { alone.take() };
-            return Ok(Some(Reserved { lease_id: held.lease.id, bound, alone }));
+            let exclusive = if covers { None } else { exclusive.take() };
+            return Ok(Some(Reserved { lease_id: held.lease.id, bound, exclusive }));
         }
         Ok(None)
     }

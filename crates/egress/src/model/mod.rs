@@ -47,7 +47,7 @@ use crate::{
     client::ExchangeError,
     encoding, forward, header_filter, memory,
     rules::Rules,
-    shared::{MOST_HEARD_OUT, Shared},
+    shared::{MAX_HEARD_OUT, Shared},
 };
 
 /// The longest request in bytes: an agent could fill the host's memory.
@@ -119,7 +119,7 @@ impl CallRefusal {
             Self::Spent(reason) => model_error(rules.stop_status, "billing_error", &reason),
             Self::Crowded => {
                 let words = format!(
-                    "{MOST_HEARD_OUT} calls of this agent are under way. Those that it has given up count until the model has \
+                    "{MAX_HEARD_OUT} calls of this agent are under way. Those that it has given up count until the model has \
                      answered. Try again later."
                 );
                 model_error(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", &words)
@@ -140,7 +140,7 @@ impl CallRefusal {
             Self::Unreached(ExchangeError::Late) => {
                 model_error(StatusCode::GATEWAY_TIMEOUT, "api_error", "The model did not answer in time.")
             }
-            Self::Unreached(ExchangeError::Inward(reason)) => {
+            Self::Unreached(ExchangeError::NotPublic(reason)) => {
                 model_error(StatusCode::FORBIDDEN, "permission_error", &format!("{reason}."))
             }
             Self::Unreached(ExchangeError::Broken(reason)) => {

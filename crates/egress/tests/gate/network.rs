@@ -333,7 +333,7 @@ async fn a_credential_goes_to_its_address_and_nowhere_else() {
 async fn requests_wait_for_the_rules() {
     let world = World::new();
     let (answer, ()) = tokio::join!(world.get("/c/none/"), async {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
         world.apply();
     });
     assert_eq!(answer.0, StatusCode::NOT_FOUND);
@@ -372,7 +372,7 @@ async fn a_credentials_address_keeps_what_it_says() {
         assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{method}: {words}");
     }
     for head in ["CONNECT /c/shop/y HTTP/1.1\r\n", "GET /c/shop/y HTTP/1.1\r\nx-a: 1\r\n x-key: own\r\n"] {
-        let mut stream = tokio::net::UnixStream::connect(world.socket()).await.unwrap();
+        let mut stream = UnixStream::connect(world.socket()).await.unwrap();
         stream.write_all(format!("{head}host: x\r\nconnection: close\r\n\r\n").as_bytes()).await.unwrap();
         let mut read = Vec::new();
         let _ = stream.read_to_end(&mut read).await;

@@ -125,8 +125,8 @@ impl HostServices for Host {
         Box::pin(async move { _ = full.wait_for(|is_full| !is_full).await })
     }
 
-    fn report(&self, happening: HostEvent) {
-        self.reports.lock().unwrap().push(happening);
+    fn report(&self, event: HostEvent) {
+        self.reports.lock().unwrap().push(event);
     }
 
     fn now(&self) -> i64 {

@@ -61,9 +61,9 @@ pub const LONGEST_TEXT: usize = 64 * 1024;
 /// Bytes of JSON stored of a tool's input or output: they may exceed a frame.
 pub const LONGEST_VALUE: usize = 200 * 1024;
 /// Open requests: an agent may send any number.
-const MOST_OPEN: usize = 64;
+const MAX_OPEN: usize = 64;
 /// Remembered session costs: an agent may open any number of sessions.
-const MOST_COSTS: usize = 256;
+const MAX_COSTS: usize = 256;
 
 /// Settings from the plan. None is secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

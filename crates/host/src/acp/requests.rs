@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    Delivery, Effects, MOST_OPEN, Machine, Settings,
+    Delivery, Effects, MAX_OPEN, Machine, Settings,
     forms::{self, Form},
     not_judged,
     permission::{self, NO_YES, PermissionChoice, PermissionRequest, response_for},
@@ -150,7 +150,7 @@ impl Machine {
             && serde_json::to_vec(kept).is_ok_and(|json| json.len() <= 16 * 1024)
             && !self.is_cancelled(conversation_id)
             && self.turn_of(conversation_id).is_some()
-            && self.open.len() < MOST_OPEN
+            && self.open.len() < MAX_OPEN
             && self.key_of(id).is_none();
         is_fine.then(|| (self.own_name(), conversation_id))
     }
@@ -164,7 +164,7 @@ impl Machine {
 
     /// Opens a request for Muster's own MCP server. `None` if too many are open.
     pub fn ask_own(&mut self, conversation_id: i64, asked: Asked, fx: &mut Effects) -> Option<String> {
-        if self.open.len() >= MOST_OPEN {
+        if self.open.len() >= MAX_OPEN {
             // The oldest is probably abandoned. It is forgotten, and its answer becomes a turn.
             let mut own = self.open.iter().filter(|(_, open)| matches!(open.waits, RequestKind::Own));
             let oldest = own.next().map(|(key, _)| key.clone())?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Effects, MOST_COSTS, Machine, Opening, Pending, prompts::agent_note, rpc, usage};
+use super::{Effects, MAX_COSTS, Machine, Opening, Pending, prompts::agent_note, rpc, usage};
 
 /// A turn for the agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -234,7 +234,7 @@ impl Machine {
         let conversation = self.conversations.get(&id)?;
         let (session, now) = (conversation.session.clone()?, conversation.cost?);
         let before = self.costs.shift_remove(&session).unwrap_or(0);
-        if self.costs.len() >= MOST_COSTS {
+        if self.costs.len() >= MAX_COSTS {
             // The longest unused session.
             self.costs.shift_remove_index(0);
         }

@@ -31,7 +31,7 @@ pub(super) struct ChoreOutcome {
     /// The completed command, if any.
     envelope: Option<CommandEnvelope>,
     /// The event to report.
-    happening: Option<HostEvent>,
+    event: Option<HostEvent>,
     /// Whether the homes from before restores are removed.
     are_gone: bool,
 }
@@ -74,9 +74,9 @@ impl Agent {
         self.record.has_old_home &= !outcome.are_gone;
         if let Some(envelope) = outcome.envelope {
             self.changes.done.push(envelope.seq);
-            if let Some(happening) = outcome.happening {
-                self.record.has_old_home |= matches!(happening, HostEvent::Restored { error: None, .. });
-                self.changes.others.push((envelope.generation, happening));
+            if let Some(event) = outcome.event {
+                self.record.has_old_home |= matches!(event, HostEvent::Restored { error: None, .. });
+                self.changes.others.push((envelope.generation, event));
             }
         }
         self.start_next_chore();
@@ -115,13 +115,13 @@ async fn drop_old(shared: Arc<Shared>, agent_id: i64) -> ChoreOutcome {
     if let Err(error) = &dropped {
         tracing::warn!(agent = agent_id, %error, "the home from before a restore can't be removed");
     }
-    ChoreOutcome { envelope: None, happening: None, are_gone: dropped.is_ok() }
+    ChoreOutcome { envelope: None, event: None, are_gone: dropped.is_ok() }
 }
 
 async fn carry_out(shared: Arc<Shared>, envelope: CommandEnvelope, is_up: bool) -> ChoreOutcome {
     let _permit = shared.backup_slots.acquire().await;
     let agent_id = envelope.agent_id;
-    let happening = match envelope.command.clone() {
+    let event = match envelope.command.clone() {
         Command::Backup { backup_id } => {
             let done = back_up(&shared, agent_id, backup_id).await;
             let error = done.as_ref().err().map(|error| log_failure(agent_id, "backed up", error));
@@ -141,13 +141,13 @@ async fn carry_out(shared: Arc<Shared>, envelope: CommandEnvelope, is_up: bool) 
             if let Err(error) = backup::forget(&shared.folder, agent_id, backup_id) {
                 tracing::error!(agent = agent_id, backup_id, %error, "a backup can't be removed");
                 // No one else knows about the file. The journal keeps the command for the next host.
-                return ChoreOutcome { envelope: None, happening: None, are_gone: false };
+                return ChoreOutcome { envelope: None, event: None, are_gone: false };
             }
             None
         }
         _ => None,
     };
-    ChoreOutcome { envelope: Some(envelope), happening, are_gone: false }
+    ChoreOutcome { envelope: Some(envelope), event, are_gone: false }
 }
 
 /// Logs an error, and returns its text for people.

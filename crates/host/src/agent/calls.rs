@@ -6,7 +6,7 @@ use muster_egress::{Gate, Rules};
 use muster_protocol::{HostEvent, event::Content, plan::Decision};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Agent, AskReason, AuthoredDecision, Report, shutdown::Stopping};
+use super::{Agent, AskReason, AuthoredDecision, LaunchEvent, shutdown::Stopping};
 use crate::{
     bounds::BATCH,
     clock,
@@ -20,9 +20,9 @@ use crate::{
 pub(super) struct Calls {
     pub(super) to: mpsc::Sender<Call>,
     pub(super) from: mpsc::Receiver<Call>,
-    to_reports: mpsc::UnboundedSender<Report>,
+    to_reports: mpsc::UnboundedSender<LaunchEvent>,
     /// Reports of gates, with their launches.
-    pub(super) reports: mpsc::UnboundedReceiver<Report>,
+    pub(super) reports: mpsc::UnboundedReceiver<LaunchEvent>,
     pub(super) sockets: McpSockets,
     pub(super) gate: Option<Gate>,
     waiting: BTreeMap<String, oneshot::Sender<AuthoredDecision>>,
@@ -87,16 +87,16 @@ impl Agent {
     }
 
     /// Handles a report of the gate and all queued ones: a commit for each would be slower than an agent's calls.
-    pub(super) fn report_all(&mut self, generation: i64, happening: HostEvent) {
-        self.record_report(generation, happening);
+    pub(super) fn report_all(&mut self, generation: i64, event: HostEvent) {
+        self.record_report(generation, event);
         for _ in 0..BATCH {
-            let Ok((generation, happening)) = self.calls.reports.try_recv() else { return };
-            self.record_report(generation, happening);
+            let Ok((generation, event)) = self.calls.reports.try_recv() else { return };
+            self.record_report(generation, event);
         }
     }
 
-    pub(super) fn record_report(&mut self, generation: i64, mut happening: HostEvent) {
-        if let HostEvent::ModelCalled(call) = &mut happening {
+    pub(super) fn record_report(&mut self, generation: i64, mut event: HostEvent) {
+        if let HostEvent::ModelCalled(call) = &mut event {
             let mut turns =
                 self.record.machine.conversations_in_turn().filter_map(|id| self.record.machine.turn_of(id));
             let only = turns.next().filter(|_| turns.next().is_none());
@@ -106,17 +106,17 @@ impl Agent {
             call.turn_id = only.filter(has_begun);
         }
         if generation == self.record.generation {
-            self.changes.effects.events.push(happening);
+            self.changes.effects.events.push(event);
         } else {
-            self.changes.others.push((generation, happening));
+            self.changes.others.push((generation, event));
         }
     }
 
     /// Records the start of turns before the agent gets them, so that none of their calls is older.
     pub(super) fn record_turn_starts(&mut self) {
         let now = clock::control_plane_now();
-        for happening in &self.changes.effects.events {
-            if let HostEvent::TurnStarted { turn_id } = happening {
+        for event in &self.changes.effects.events {
+            if let HostEvent::TurnStarted { turn_id } = event {
                 self.calls.begun.insert(*turn_id, now);
             }
         }

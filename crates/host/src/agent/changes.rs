@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use super::{Agent, Connection, Record, Report};
+use super::{Agent, Connection, LaunchEvent, Record};
 use crate::{
     acp::Effects,
     bounds::BATCH,
@@ -15,7 +15,7 @@ use crate::{
 pub(super) struct Changes {
     pub(super) effects: Effects,
     /// Events of other launches.
-    pub(super) others: Vec<Report>,
+    pub(super) others: Vec<LaunchEvent>,
     /// Completed commands.
     pub(super) done: Vec<i64>,
     /// Number of lines read.

@@ -29,13 +29,13 @@ use crate::{
 #[derive(Default)]
 pub(super) struct PendingCommands {
     /// Turns that wait for the agent to run unpaused.
-    pub(super) held: VecDeque<(CommandEnvelope, i64)>,
+    pub(super) paused_turns: VecDeque<(CommandEnvelope, i64)>,
     /// A launch that waits for the end of the last one, or for a restore of its home.
     pub(super) next_launch: Option<CommandEnvelope>,
     /// Completed once the agent has ended.
     pub(super) stops: Vec<i64>,
     /// Turns that wait for their plan, and whether they were cancelled.
-    pub(super) planned: BTreeMap<i64, bool>,
+    pub(super) awaiting_plan: BTreeMap<i64, bool>,
     /// A failed SYNC, and the time of its retry.
     pub(super) sync_again: Option<(CommandEnvelope, Instant)>,
 }
@@ -99,7 +99,7 @@ impl Agent {
                 self.release_turns();
             }
             Command::Turn { turn_id } => {
-                self.commands.held.push_back((envelope, turn_id));
+                self.commands.paused_turns.push_back((envelope, turn_id));
                 self.release_turns();
             }
             Command::Cancel { turn_id } => self.cancel_turn(&envelope, turn_id),
@@ -131,22 +131,22 @@ impl Agent {
         if self.record.phase != Phase::Running || self.record.is_paused || self.stopping.is_some() {
             return;
         }
-        for (envelope, turn_id) in std::mem::take(&mut self.commands.held) {
-            self.commands.planned.insert(turn_id, false);
+        for (envelope, turn_id) in std::mem::take(&mut self.commands.paused_turns) {
+            self.commands.awaiting_plan.insert(turn_id, false);
             self.ask_control_plane(PlanRequest::Turn { turn_id }, AskReason::Turn(envelope, turn_id));
         }
     }
 
     fn cancel_turn(&mut self, envelope: &CommandEnvelope, turn_id: i64) {
-        if let Some(at) = self.commands.held.iter().position(|(_, held)| *held == turn_id) {
-            if let Some((turn, _)) = self.commands.held.remove(at) {
+        if let Some(at) = self.commands.paused_turns.iter().position(|(_, held)| *held == turn_id) {
+            if let Some((turn, _)) = self.commands.paused_turns.remove(at) {
                 self.changes.done.push(turn.seq);
             }
             let why = Some("It was cancelled before it began.");
             self.changes.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));
         } else if !self.record.machine.cancel(turn_id, &mut self.changes.effects) {
             // Its plan may be under way. A finished turn is not affected.
-            self.commands.planned.entry(turn_id).and_modify(|is_cancelled| *is_cancelled = true);
+            self.commands.awaiting_plan.entry(turn_id).and_modify(|is_cancelled| *is_cancelled = true);
         }
         self.await_cancelled();
         self.changes.done.push(envelope.seq);
@@ -395,7 +395,7 @@ impl Agent {
     /// What the plan's MCP servers need and this launch can't provide.
     fn missing_for_servers(&self, plan: &LaunchPlan) -> Option<&'static str> {
         let before = self.plan.present.as_ref().unwrap_or(plan);
-        let is_known = |now: &McpServer| before.mcp_servers.iter().any(|before| before.goes_on_as(now));
+        let is_known = |now: &McpServer| before.mcp_servers.iter().any(|before| before.sessions_survive(now));
         if self.record.machine.has_fixed_sessions() && !plan.mcp_servers.iter().all(is_known) {
             return Some(
                 "It can't open its sessions again, so its conversations don't get MCP servers that were added or edited.",
@@ -408,7 +408,7 @@ impl Agent {
 
     fn begin_turn(&mut self, envelope: &CommandEnvelope, turn_id: i64, plan: TurnPlan) {
         self.changes.done.push(envelope.seq);
-        match self.commands.planned.remove(&turn_id) {
+        match self.commands.awaiting_plan.remove(&turn_id) {
             Some(true) => {
                 let why = Some("It was cancelled before it began.");
                 return self.changes.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));

@@ -72,7 +72,7 @@ pub enum Message {
 pub type AuthoredDecision = (Decision, Option<String>);
 
 /// An event and its launch.
-type Report = (i64, HostEvent);
+type LaunchEvent = (i64, HostEvent);
 
 /// Why the control plane was asked.
 #[derive(Debug)]
@@ -170,7 +170,7 @@ impl Agent {
                     Some((generation, why, given)) = self.asked.next() => Input::Answer(generation, why, given),
                     Some(outcome) = self.chores.running.next() => Input::ChoreDone(outcome),
                     Some(call) = self.calls.from.recv() => Input::Call(call),
-                    Some((generation, happening)) = self.calls.reports.recv() => Input::Report(generation, happening),
+                    Some((generation, event)) = self.calls.reports.recv() => Input::Report(generation, event),
                     batch = shim_io::batch(&mut self.shim, &self.shared.journal) => Input::Lines(batch?),
                     () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Input::Time,
                 }
@@ -189,7 +189,7 @@ impl Agent {
                 }
                 Input::ChoreDone(outcome) => Box::pin(self.finish_chore(outcome)).await?,
                 Input::Call(call) => self.handle_call(call).await?,
-                Input::Report(generation, happening) => self.report_all(generation, happening),
+                Input::Report(generation, event) => self.report_all(generation, event),
                 Input::Lines(batch) => self.handle_batch(batch).await?,
                 Input::Time => self.run_due().await?,
             }

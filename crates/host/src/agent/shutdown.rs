@@ -189,8 +189,8 @@ impl Agent {
         };
         self.record.machine.finish_all(&mut self.changes.effects);
         self.calls.gate = None;
-        while let Ok((generation, happening)) = self.calls.reports.try_recv() {
-            self.record_report(generation, happening);
+        while let Ok((generation, event)) = self.calls.reports.try_recv() {
+            self.record_report(generation, event);
         }
         log_end(self.id, self.record.generation, (reason, code, signal));
         self.shared.counts.ended(reason);
@@ -200,7 +200,7 @@ impl Agent {
         let (agent_id, generation) = (self.id, self.record.generation);
         self.record.end();
         self.changes.done.append(&mut self.commands.stops);
-        for (envelope, _) in std::mem::take(&mut self.commands.held) {
+        for (envelope, _) in std::mem::take(&mut self.commands.paused_turns) {
             self.refuse(&envelope, RefusedReason::NotRunning);
         }
         if let Some((envelope, _)) = self.commands.sync_again.take() {
@@ -235,7 +235,7 @@ impl Agent {
 
     /// Drops the launch's in-memory state.
     fn reset_launch(&mut self) {
-        self.commands.planned.clear();
+        self.commands.awaiting_plan.clear();
         self.plan = Plan::default();
         self.calls.forget();
         self.timers = Timers::default();

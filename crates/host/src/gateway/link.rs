@@ -153,8 +153,7 @@ struct OutputProgress {
 
 enum LinkEvent {
     Frame(Result<Option<ToHost>, LinkError>),
-    Said,
-    Heard,
+    Progress,
     Broken(String),
     Silent,
 }
@@ -240,30 +239,30 @@ impl Gateway {
                 permit = to.reserve(), if has_outgoing => match permit {
                     Ok(permit) => {
                         self.send_next(permit, &mut progress);
-                        LinkEvent::Said
+                        LinkEvent::Progress
                     }
                     Err(_) => LinkEvent::Broken("it can't be written to".to_owned()),
                 },
                 changed = position.changed() => {
                     changed.map_err(|_| Closed)?;
-                    LinkEvent::Heard
+                    LinkEvent::Progress
                 }
                 Some(id) = self.questions.next() => {
                     progress.unasked.push_back(id);
-                    LinkEvent::Heard
+                    LinkEvent::Progress
                 }
                 Some(delta) = self.deltas.recv() => {
                     // Dropped if the connection is busy.
                     let _ = to.try_send(text(&FromHost::Delta(delta)));
-                    LinkEvent::Heard
+                    LinkEvent::Progress
                 }
                 _ = load.tick() => {
                     progress.is_load_due = true;
-                    LinkEvent::Heard
+                    LinkEvent::Progress
                 }
                 _ = ping.tick() => {
                     progress.is_ping_due = true;
-                    LinkEvent::Heard
+                    LinkEvent::Progress
                 }
                 Some(Ok(error)) = writer.join_next() => LinkEvent::Broken(error),
                 () = sleep_until(heard + SILENCE) => LinkEvent::Silent,
@@ -277,7 +276,7 @@ impl Gateway {
                 }
                 LinkEvent::Broken(error) => return Err(LinkError::Broken(error)),
                 LinkEvent::Silent => return Err(LinkError::Silent),
-                LinkEvent::Said | LinkEvent::Heard => {}
+                LinkEvent::Progress => {}
             }
         }
     }

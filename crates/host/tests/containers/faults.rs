@@ -48,7 +48,7 @@ async fn a_host_killed_in_mid_sentence_finds_its_containers() {
     assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done);
     let state = plane.lock();
     assert_eq!(said(&state, 70), counted(80));
-    assert_eq!(state.happenings(7).filter(|what| matches!(what, HostEvent::Started { .. })).count(), 1);
+    assert_eq!(state.events_of(7).filter(|what| matches!(what, HostEvent::Started { .. })).count(), 1);
     state.check();
 }
 
@@ -182,7 +182,7 @@ async fn whatever_dies_no_message_repeats_and_every_turn_ends() {
             death.strikes(&mut host, &mut own, generation);
         }
         let is_refused = |state: &State| {
-            let mut all = state.happenings(7);
+            let mut all = state.events_of(7);
             all.any(|what| matches!(what, HostEvent::Refused { command_id, .. } if *command_id == command))
         };
         let end = plane

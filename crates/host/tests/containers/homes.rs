@@ -43,7 +43,7 @@ fn old_homes(host: &Contained) -> usize {
 }
 
 fn backed_up(state: &State, agent_id: i64, id: i64) -> Option<Result<String, String>> {
-    state.happenings(agent_id).find_map(|what| match what {
+    state.events_of(agent_id).find_map(|what| match what {
         HostEvent::BackedUp { backup_id, sha256, error, .. } if *backup_id == id => {
             Some(sha256.clone().ok_or_else(|| error.clone().unwrap()))
         }
@@ -57,7 +57,7 @@ async fn back_up(plane: &Plane, (agent_id, generation): (i64, i64), id: i64) -> 
 }
 
 fn restored(state: &State) -> Option<Result<(), String>> {
-    state.happenings(7).find_map(|what| match what {
+    state.events_of(7).find_map(|what| match what {
         HostEvent::Restored { error, .. } => Some(error.clone().map_or(Ok(()), Err)),
         _ => None,
     })

@@ -32,7 +32,7 @@ fn server(id: i64, name: &str, command: &str, environment: Vec<Variable>) -> Mcp
 
 /// The latest report of a server.
 fn report(state: &State, server_id: i64) -> Option<McpReport> {
-    let reports = state.happenings(7).filter_map(|what| match what {
+    let reports = state.events_of(7).filter_map(|what| match what {
         HostEvent::McpServer(report) if report.server_id == server_id => Some(report.clone()),
         _ => None,
     });

@@ -199,7 +199,7 @@ fn nothing_is_past_the_gate(host: &Contained, outside: &Outside) {
 
 /// Whether the control plane got a report of this refusal with its reason.
 fn is_told(state: &State, host: &str, why: &str) -> Option<()> {
-    let mut all = state.happenings(7);
+    let mut all = state.events_of(7);
     let is_it = |what: &HostEvent| match what {
         HostEvent::Unreached { destination, reason, .. } => destination.host == host && reason.contains(why),
         _ => false,

@@ -94,7 +94,7 @@ async fn cancelling_a_turn_withdraws_what_it_asked() {
     assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Cancelled);
     let state = plane.lock();
     let withdrawn = state
-        .happenings(7)
+        .events_of(7)
         .filter(|what| matches!(what, HostEvent::Withdrawn { request } if *request == asked.request));
     assert_eq!(withdrawn.count(), 1);
     state.check();
@@ -151,7 +151,7 @@ async fn the_answer_of_a_slow_person_is_not_waited_for() {
     assert!(!delivered(&plane, approval).await);
     let state = plane.lock();
     assert!(
-        !state.happenings(7).any(|what| matches!(what, HostEvent::Withdrawn { .. })),
+        !state.events_of(7).any(|what| matches!(what, HostEvent::Withdrawn { .. })),
         "people may still answer"
     );
 }
@@ -228,7 +228,7 @@ async fn changed_assignments_reach_a_running_agent() {
     plane.order(7, 1, Command::Sync);
     plane
         .wait("the sync is reported", |state| {
-            state.happenings(7).any(|what| *what == HostEvent::Synced).then_some(())
+            state.events_of(7).any(|what| *what == HostEvent::Synced).then_some(())
         })
         .await;
     let turn = plane.turn(7, 1, 70, "Hello\nrecall");
@@ -236,6 +236,6 @@ async fn changed_assignments_reach_a_running_agent() {
     let state = plane.lock();
     let text = state.texts(turn).join(" ");
     assert!(text.contains("Skills: mend.") && text.contains("I remember: a."), "{text}");
-    let sessions = state.happenings(7).filter(|what| matches!(what, HostEvent::Session { .. })).count();
+    let sessions = state.events_of(7).filter(|what| matches!(what, HostEvent::Session { .. })).count();
     assert_eq!(sessions, 1, "the session was closed and resumed");
 }

@@ -9,7 +9,7 @@ use crate::support::{Host, Plane, State};
 
 /// The result of a backup: its digest, or an error.
 fn backed_up(state: &State, id: i64) -> Option<Result<String, String>> {
-    state.happenings(7).find_map(|what| match what {
+    state.events_of(7).find_map(|what| match what {
         HostEvent::BackedUp { backup_id, sha256, error, .. } if *backup_id == id => {
             Some(sha256.clone().ok_or_else(|| error.clone().unwrap()))
         }
@@ -19,7 +19,7 @@ fn backed_up(state: &State, id: i64) -> Option<Result<String, String>> {
 
 /// The results of a restore.
 fn restored(state: &State, id: i64) -> Vec<Option<String>> {
-    let ends = state.happenings(7).filter_map(|what| match what {
+    let ends = state.events_of(7).filter_map(|what| match what {
         HostEvent::Restored { backup_id, error } if *backup_id == id => Some(error.clone()),
         _ => None,
     });
@@ -75,7 +75,7 @@ async fn a_restore_brings_back_the_agents_memory() {
     plane.wait("the file is gone", |_| (!kept.exists()).then_some(())).await;
     let why = restore_of_nothing(&plane, &sha256).await;
     assert!(why.contains("no longer on this host"), "{why}");
-    assert!(!plane.lock().happenings(7).any(|what| matches!(what, HostEvent::Refused { .. })));
+    assert!(!plane.lock().events_of(7).any(|what| matches!(what, HostEvent::Refused { .. })));
     plane.lock().check();
 }
 

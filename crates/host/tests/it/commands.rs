@@ -76,7 +76,7 @@ async fn a_newer_launch_ends_the_one_before_and_resumes_its_sessions() {
     plane.end_of(turn).await;
     let state = plane.lock();
     assert_eq!(state.texts(turn), ["This is turn 2. I remember: a."]);
-    let sessions = state.happenings(7).filter(|what| matches!(what, HostEvent::Session { .. })).count();
+    let sessions = state.events_of(7).filter(|what| matches!(what, HostEvent::Session { .. })).count();
     assert_eq!(sessions, 1, "the session is resumed");
     assert!(matches!(state.ended(7, 1), Some(HostEvent::Ended { reason: EndReason::Stopped, .. })));
     state.check();
@@ -106,7 +106,7 @@ async fn a_turn_whose_plan_comes_after_a_stop_does_not_begin() {
     let slow = plane.turn(7, 1, 70, "hang hard");
     plane.turn(7, 1, 71, "do execute Wait");
     let is_begun = |state: &State| {
-        let mut all = state.happenings(7);
+        let mut all = state.events_of(7);
         all.any(|what| matches!(what, HostEvent::TurnStarted { turn_id } if *turn_id == slow)).then_some(())
     };
     plane.wait("it hangs", is_begun).await;
@@ -117,7 +117,7 @@ async fn a_turn_whose_plan_comes_after_a_stop_does_not_begin() {
     plane.wait("its plan is asked for", |state| state.held.first().map(drop)).await;
     plane.order(7, 1, Command::Stop);
     let is_stopping = |state: &State| {
-        let mut all = state.happenings(7);
+        let mut all = state.events_of(7);
         all.any(|what| matches!(what, HostEvent::Withdrawn { .. })).then_some(())
     };
     plane.wait("it is being stopped", is_stopping).await;
@@ -126,7 +126,7 @@ async fn a_turn_whose_plan_comes_after_a_stop_does_not_begin() {
     plane.wait("it ends", |state| state.ended(7, 1)).await;
     let state = plane.lock();
     assert_eq!(refusals(&state), [(order, RefusedReason::NotRunning)]);
-    let mut all = state.happenings(7);
+    let mut all = state.events_of(7);
     assert!(!all.any(|what| matches!(what, HostEvent::TurnStarted { turn_id } if *turn_id == late)));
     assert!(state.end_of(late).is_none());
     state.check();
@@ -184,7 +184,7 @@ async fn a_sync_is_retried_until_its_skills_can_be_written() {
             host.run();
         }
         let is_synced = |state: &State| {
-            let synced = state.happenings(7).filter(|what| **what == HostEvent::Synced);
+            let synced = state.events_of(7).filter(|what| **what == HostEvent::Synced);
             (synced.count() == times).then_some(())
         };
         plane.wait("it is synced", is_synced).await;

@@ -38,7 +38,7 @@ async fn a_host_that_is_killed_in_mid_sentence_goes_on() {
     let expected: String = (1..=60).map(|number| format!("{number} ")).collect();
     let state = plane.lock();
     assert_eq!(texts(&state, 70), expected);
-    assert_eq!(state.happenings(7).filter(|what| matches!(what, HostEvent::Started { .. })).count(), 1);
+    assert_eq!(state.events_of(7).filter(|what| matches!(what, HostEvent::Started { .. })).count(), 1);
     state.check();
 }
 
@@ -99,7 +99,7 @@ async fn a_waiting_agent_gets_its_answer_after_a_host_restart() {
     let state = plane.lock();
     assert_eq!(state.texts(turn), ["I was allowed to: Go"]);
     let delivered = |what: &&HostEvent| matches!(what, HostEvent::Delivered { approval_id, .. } if *approval_id == approval);
-    assert_eq!(state.happenings(7).filter(delivered).count(), 1);
+    assert_eq!(state.events_of(7).filter(delivered).count(), 1);
     assert_eq!(state.asked(70).len(), 1, "it is asked once");
     state.check();
 }

@@ -178,7 +178,7 @@ async fn the_key_is_used_and_never_comes_in() {
 
 /// The counted calls.
 fn counted(state: &State) -> Vec<ModelCall> {
-    let calls = state.happenings(7).filter_map(|what| match what {
+    let calls = state.events_of(7).filter_map(|what| match what {
         HostEvent::ModelCalled(call) => Some(call.clone()),
         _ => None,
     });
@@ -222,7 +222,7 @@ async fn a_stop_closes_the_gate_and_the_next_plan_opens_it() {
     let sync = async |times: usize| {
         plane.order(7, 1, Command::Sync);
         let is_synced = |state: &State| {
-            let synced = state.happenings(7).filter(|what| **what == HostEvent::Synced);
+            let synced = state.events_of(7).filter(|what| **what == HostEvent::Synced);
             (synced.count() == times).then_some(())
         };
         plane.wait("it is synced", is_synced).await;
@@ -257,7 +257,7 @@ async fn without_a_lease_nothing_is_spent() {
     assert_eq!(plane.say(7, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
     plane.order(7, 1, Command::Stop);
     let returned = plane.wait("the lease is given back", |state| {
-        state.happenings(7).find(|what| **what == HostEvent::LeaseReturned { lease_id: 4 }).map(drop)
+        state.events_of(7).find(|what| **what == HostEvent::LeaseReturned { lease_id: 4 }).map(drop)
     });
     returned.await;
 }
@@ -299,7 +299,7 @@ fn server(id: i64, name: &str, transport: McpTransport) -> McpServer {
 /// Waits for a matching report of a server.
 async fn is_reported(plane: &Plane, server_id: i64, is_it: impl Fn(&McpReport) -> bool) -> McpReport {
     let newest = |state: &State| {
-        let reports = state.happenings(7).filter_map(|what| match what {
+        let reports = state.events_of(7).filter_map(|what| match what {
             HostEvent::McpServer(report) if report.server_id == server_id => Some(report.clone()),
             _ => None,
         });
@@ -309,7 +309,7 @@ async fn is_reported(plane: &Plane, server_id: i64, is_it: impl Fn(&McpReport) -
 }
 
 async fn synced(plane: &Plane) {
-    let count = |state: &State| state.happenings(7).filter(|what| **what == HostEvent::Synced).count();
+    let count = |state: &State| state.events_of(7).filter(|what| **what == HostEvent::Synced).count();
     let before = count(&plane.lock());
     plane.order(7, 1, Command::Sync);
     plane.wait("it is synced", |state| (count(state) > before).then_some(())).await;
@@ -423,7 +423,7 @@ async fn a_server_sees_a_listed_folder_and_the_home_if_it_may() {
     });
     synced(&plane).await;
     let lacks = |state: &State| {
-        let lacks = state.happenings(7).find(|what| matches!(what, HostEvent::Lacks { .. }));
+        let lacks = state.events_of(7).find(|what| matches!(what, HostEvent::Lacks { .. }));
         lacks.map(|lacks| format!("{lacks:?}"))
     };
     let lacks = plane.wait("the sandbox lacks it", lacks).await;
@@ -496,7 +496,7 @@ async fn a_servers_secret_stays_outside_and_its_tools_are_judged() {
     let request = plane.lock().asked(70).remove(0).request;
     let approval = plane.answer(7, 1, &request, Decision::Approved { comment: None });
     let told = |state: &State| {
-        state.happenings(7).find(|what| **what == HostEvent::NotWaiting { approval_id: approval }).map(drop)
+        state.events_of(7).find(|what| **what == HostEvent::NotWaiting { approval_id: approval }).map(drop)
     };
     plane.wait("the answer comes with a turn", told).await;
     let made = said("call counter__count {\"a\": 1}").await;

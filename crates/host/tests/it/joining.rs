@@ -298,14 +298,14 @@ async fn an_unreachable_engine_is_logged_once_in_words() {
     let HostEvent::Ended { detail, .. } = ended else { panic!("{ended:?}") };
     let is_said =
         |what: &&HostEvent| matches!(what, HostEvent::EngineAway { detail } if detail.starts_with(&expected));
-    assert_eq!(plane.lock().happenings(7).filter(is_said).count(), 1, "the agent says what it waits for");
+    assert_eq!(plane.lock().events_of(7).filter(is_said).count(), 1, "the agent says what it waits for");
     assert!(detail.as_deref().unwrap_or_default().starts_with(&expected), "{detail:?}");
     let told = host.log();
     assert_eq!(told.matches("agents that are started wait for their engine").count(), 1, "{told}");
     plane.order(7, 1, Command::Backup { backup_id: 1 });
     let failed = plane
         .wait("it is not backed up", |state| {
-            state.happenings(7).find_map(|what| match what {
+            state.events_of(7).find_map(|what| match what {
                 HostEvent::BackedUp { error, .. } => error.clone(),
                 _ => None,
             })
@@ -355,7 +355,7 @@ async fn a_launch_that_is_stopped_waits_for_its_engine_no_longer() {
     let mut ended = ended.map(|event| event.generation).collect::<Vec<_>>();
     ended.sort_unstable();
     assert_eq!(ended, [1, 2, 3, 4], "each ends once");
-    let refused = state.happenings(7).filter_map(|what| match what {
+    let refused = state.events_of(7).filter_map(|what| match what {
         HostEvent::Refused { command_id, reason } => Some((*command_id, *reason)),
         _ => None,
     });
@@ -372,7 +372,7 @@ async fn stop_ends_every_agent_of_a_folder() {
     plane.turn(8, 1, 80, "hang hard");
     plane
         .wait("it hangs", |state| {
-            state.happenings(8).any(|what| matches!(what, HostEvent::TurnStarted { .. })).then_some(())
+            state.events_of(8).any(|what| matches!(what, HostEvent::TurnStarted { .. })).then_some(())
         })
         .await;
     let refused = within(|| host.command("stop").output().unwrap());

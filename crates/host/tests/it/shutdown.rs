@@ -30,7 +30,7 @@ async fn an_agent_is_stopped_and_started_again() {
     let turn = plane.turn(7, 1, 70, "hang");
     plane
         .wait("it hangs", |state| {
-            state.happenings(7).any(|what| matches!(what, HostEvent::TurnStarted { .. })).then_some(())
+            state.events_of(7).any(|what| matches!(what, HostEvent::TurnStarted { .. })).then_some(())
         })
         .await;
     plane.order(7, 1, Command::Stop);
@@ -150,7 +150,7 @@ async fn errors_of_an_agent_end_its_turn_and_not_the_agent() {
     assert_eq!(failed.outcome, TurnOutcome::Failed);
     assert!(failed.error.unwrap().contains("the prompt told the agent to fail"));
     assert_eq!(plane.say(7, 1, 70, "auth").await.outcome, TurnOutcome::Failed);
-    assert!(plane.lock().happenings(7).any(|what| matches!(what, HostEvent::AuthRequired { .. })));
+    assert!(plane.lock().events_of(7).any(|what| matches!(what, HostEvent::AuthRequired { .. })));
     let garbage = plane.turn(7, 1, 70, "garbage");
     assert_eq!(plane.end_of(garbage).await.outcome, TurnOutcome::Done);
     let environment = plane.turn(7, 1, 70, "env CANARY");

@@ -34,7 +34,7 @@ async fn what_the_agent_offers_is_reported_once() {
         plane.say(7, 1, conversation, "Hello").await;
     }
     let state = plane.lock();
-    let offers = state.happenings(7).filter_map(|what| match what {
+    let offers = state.events_of(7).filter_map(|what| match what {
         HostEvent::Offered { models, modes } => Some((models.clone(), modes.clone())),
         _ => None,
     });

@@ -17,7 +17,7 @@ const KEPT: &str =
 
 /// Reported missing access of the launch.
 fn lacks(state: &State) -> Vec<String> {
-    let all = state.happenings(7).filter_map(|what| match what {
+    let all = state.events_of(7).filter_map(|what| match what {
         HostEvent::Lacks { what } => Some(what.clone()),
         _ => None,
     });
@@ -38,7 +38,7 @@ async fn unresumable_sessions_report_missing_servers() {
         reads_workspace: false,
     };
     let synced = async |servers: Vec<McpServer>| {
-        let count = |state: &State| state.happenings(7).filter(|what| **what == HostEvent::Synced).count();
+        let count = |state: &State| state.events_of(7).filter(|what| **what == HostEvent::Synced).count();
         let before = count(&plane.lock());
         plane.set(|state| state.plans.entry(7).or_default().mcp_servers = servers);
         plane.order(7, 1, Command::Sync);

@@ -40,11 +40,11 @@ const FILE: OFlags = OFlags::RDONLY
 pub const WITHIN: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 
 /// Bytes of holes beyond the files' size on disk: holes cost an agent nothing, and are read as zeros.
-const MOST_HOLES: u64 = 64 * 1024 * 1024 * 1024;
+const MAX_HOLES: u64 = 64 * 1024 * 1024 * 1024;
 /// Entries: an agent may create files without end, and each takes memory in packing and unpacking.
-const MOST_ENTRIES: u64 = 1_000_000;
+const MAX_ENTRIES: u64 = 1_000_000;
 /// Bytes of all paths: an agent may use long ones. An ordinary path has a hundred.
-const MOST_PATHS: u64 = 128 * 1024 * 1024;
+const MAX_PATHS: u64 = 128 * 1024 * 1024;
 /// Time: an agent that keeps writing must not block other homes forever. Even a slow disk reads a terabyte in this
 /// time.
 const LONGEST: Duration = Duration::from_hours(6);
@@ -76,9 +76,9 @@ impl<W: Write> Packer<W> {
             builder: Builder::new(out),
             folders: vec![PathBuf::new()],
             linked: HashMap::new(),
-            holes: MOST_HOLES,
-            entries: MOST_ENTRIES,
-            paths: MOST_PATHS,
+            holes: MAX_HOLES,
+            entries: MAX_ENTRIES,
+            paths: MAX_PATHS,
             until: Instant::now() + LONGEST,
         })
     }
@@ -117,12 +117,12 @@ impl<W: Write> Packer<W> {
                 continue;
             }
             charge(&mut self.entries, 1, || {
-                let most = MOST_ENTRIES / 1_000_000;
+                let most = MAX_ENTRIES / 1_000_000;
                 format!("The home has more than {most} million files and folders. Remove some")
             })?;
             let bytes = within.as_os_str().len() + name.to_bytes().len();
             charge(&mut self.paths, bytes as u64, || {
-                let most = MOST_PATHS / (1024 * 1024);
+                let most = MAX_PATHS / (1024 * 1024);
                 format!(
                     "The paths in the home have more than {most} MiB together. Shorten them, or remove some"
                 )
@@ -174,7 +174,7 @@ impl<W: Write> Packer<W> {
         let size = stat.st_size.unsigned_abs();
         let hole = size.saturating_sub(stat.st_blocks.unsigned_abs().saturating_mul(512));
         charge(&mut self.holes, hole, || {
-            let most = MOST_HOLES / (1024 * 1024 * 1024);
+            let most = MAX_HOLES / (1024 * 1024 * 1024);
             format!("The home's files have holes of more than {most} GiB. Remove them")
         })?;
         let bytes = ExactLengthReader { file: File::from(file), left: size, until: self.until };

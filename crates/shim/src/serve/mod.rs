@@ -41,7 +41,7 @@ use crate::{
 };
 
 /// Interval of syncs, against a crash of the machine, and of retries on a full disk.
-const SECOND: Duration = Duration::from_secs(1);
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 struct Shim {
     launch: Launch,
@@ -209,8 +209,8 @@ impl Shim {
         match self.phase {
             Phase::Drains(_) => LOOK,
             Phase::Runs if self.agent.gone.is_none() => LOOK,
-            _ if self.retry.is_some() || self.spool.is_unsynced() => SECOND,
-            _ => SECOND * 5,
+            _ if self.retry.is_some() || self.spool.is_unsynced() => SYNC_INTERVAL,
+            _ => SYNC_INTERVAL * 5,
         }
     }
 
@@ -288,7 +288,7 @@ impl Shim {
     fn flush(&mut self) {
         self.retry = match self.spool.flush() {
             Ok(()) => None,
-            Err(error) if is_full(&error) => Some(Instant::now() + SECOND),
+            Err(error) if is_full(&error) => Some(Instant::now() + SYNC_INTERVAL),
             Err(error) => {
                 self.fail(&error);
                 None
@@ -316,7 +316,7 @@ impl Shim {
         if self.retry.is_some_and(|at| at <= now) {
             self.flush();
         }
-        if now - self.synced >= SECOND {
+        if now - self.synced >= SYNC_INTERVAL {
             self.synced = now;
             if let Err(error) = self.sync() {
                 self.fail(&error);
@@ -328,7 +328,7 @@ impl Shim {
                 self.phase = Phase::Drains(now + LAST_WORDS);
                 self.drain(now + LAST_WORDS, now);
             }
-            Phase::Runs if now - self.memory.0 >= SECOND * 5 => {
+            Phase::Runs if now - self.memory.0 >= SYNC_INTERVAL * 5 => {
                 self.memory = (now, self.killed_for_memory());
             }
             Phase::Drains(until) => self.drain(until, now),
@@ -367,7 +367,7 @@ impl Shim {
         let exit = self.exit();
         match exit.write(Path::new("")) {
             // Clients learn about the exit only after it is recorded.
-            Err(error) if is_full(&error) => self.retry = Some(now + SECOND),
+            Err(error) if is_full(&error) => self.retry = Some(now + SYNC_INTERVAL),
             // On an error the exit can't be recorded at all, for example in a removed folder, but connected clients
             // still get it. In both cases, clients can fetch the remaining lines for an hour.
             Ok(()) | Err(_) => self.phase = Phase::Ended(now + Duration::from_secs(3600), exit.ended),

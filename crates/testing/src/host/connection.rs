@@ -209,7 +209,7 @@ fn given(state: &mut State, agent_id: i64, wanted: PlanRequest) -> Option<PlanRe
         PlanRequest::Turn { turn_id } => {
             let mut plan = state.turns.get(&turn_id)?.clone();
             plan.session = state
-                .happenings(agent_id)
+                .events_of(agent_id)
                 .filter_map(|what| match what {
                     HostEvent::Session { conversation_id, session }
                         if *conversation_id == plan.conversation_id =>

@@ -241,7 +241,7 @@ impl State {
         self.wanted.iter().filter(|wanted| !is_coming(wanted)).copied().collect()
     }
 
-    pub fn happenings(&self, agent_id: i64) -> impl Iterator<Item = &HostEvent> {
+    pub fn events_of(&self, agent_id: i64) -> impl Iterator<Item = &HostEvent> {
         self.events.iter().filter(move |event| event.agent_id == agent_id).map(|event| &event.what)
     }
 

@@ -37,15 +37,15 @@ use self::{
 use super::Graphql;
 use crate::{
     api::middleware::{
-        Arrival, Prepaid, Visit,
-        idempotency::{self, Answer, Keyed},
+        Arrival, Visit,
+        idempotency::{self, Answer, KeyedRequest},
         is_json, write_cookie,
     },
     base::{
         ids::OrgId,
         problem::{Code, Problem, Result},
     },
-    core::{Core, access::Jar, limits::Class},
+    core::{Core, access::Jar, rate_limits::Class},
 };
 
 /// Why a stream of events can't set a cookie.
@@ -81,10 +81,12 @@ async fn run_post(
         return Err(Problem::new(Code::UnsupportedMediaType, detail));
     }
     // An anonymous caller pays for the body until its operations are charged.
-    let prepaid = session.prepay()?;
+    let prepaid = session.charge_in_advance()?;
     let body = session.read_body(body).await?;
     let parsed = parse_post(arrival, &body, graphql.core.config.limits.graphql_batch);
-    prepaid.as_ref().map(Prepaid::refund);
+    if let Some(prepaid) = &prepaid {
+        prepaid.refund();
+    }
     let (key, batch) = parsed.map_err(|problem| session.charge_refused(problem))?;
     match batch {
         Batch::Single(operation) if key.is_some() && session.is_mutation(&operation) => {
@@ -127,7 +129,7 @@ async fn under_key(
     session.charge(Class::Writes)?;
     let (asking, asked) = (session.clone(), operation.clone());
     // A document may concern several organizations.
-    let keyed = Keyed { caller: asking.caller(), org: OrgId(0), key, parts: &[b"graphql", body] };
+    let keyed = KeyedRequest { caller: asking.caller(), org: OrgId(0), key, parts: &[b"graphql", body] };
     let work = move |claim| async move {
         let session = session.with_claim(claim);
         let answered = session.run(operation.clone()).await;
@@ -141,7 +143,7 @@ async fn under_key(
             replayed: false,
         }
     };
-    let answer = idempotency::once(core, keyed, asking.authorize(&asked), work).await?;
+    let answer = idempotency::run_once(core, keyed, asking.authorize(&asked), work).await?;
     if events {
         let mut response = sse::answered(&answer.body);
         if answer.replayed {
@@ -185,10 +187,12 @@ async fn run_get(graphql: &Arc<Graphql>, arrival: &Arrival, media: Media) -> Res
     let session = Session::open(graphql, arrival).await?;
     let events = sse::is_wanted(&arrival.headers);
     // As for POST: an anonymous caller pays before anything is parsed.
-    let prepaid = session.prepay()?;
+    let prepaid = session.charge_in_advance()?;
     let query = arrival.uri.query().unwrap_or_default();
     let parsed = parse_get(&session, query, events);
-    prepaid.as_ref().map(Prepaid::refund);
+    if let Some(prepaid) = &prepaid {
+        prepaid.refund();
+    }
     let operation = parsed.map_err(|problem| session.charge_refused(problem))?;
     if events {
         return sse::respond(&session, operation, query.len());

@@ -7,7 +7,7 @@ use http::{HeaderMap, header};
 use serde::Deserialize;
 
 use crate::base::{
-    numerals::counted,
+    numerals::with_noun,
     problem::{Code, Problem, Result},
 };
 
@@ -45,7 +45,8 @@ impl Batch {
         match operations.len() {
             0 => Err(Problem::new(Code::MalformedRequest, "The batch is empty.")),
             given if given > most => {
-                let detail = format!("A batch can have at most {}, not {given}.", counted(most, "operation"));
+                let detail =
+                    format!("A batch can have at most {}, not {given}.", with_noun(most, "operation"));
                 Err(Problem::new(Code::QueryTooComplex, detail))
             }
             _ => Ok(Self::Many(operations)),

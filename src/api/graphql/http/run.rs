@@ -23,13 +23,13 @@ use crate::{
     },
     base::{
         enums::DecidedVia,
-        numerals::counted,
+        numerals::with_noun,
         problem::{Code, Problem, Result},
     },
     core::{
         Request,
-        access::{Caller, Jar, authn::still_good},
-        limits::Class,
+        access::{Caller, Jar, authn::require_valid},
+        rate_limits::Class,
         resource_limits::{Held, Holder, Resource, SMALL},
         telemetry::metrics,
     },
@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// The maximum number of operations in the batch of an anonymous caller, who can do little but sign in.
-const MOST_ANONYMOUS: usize = 3;
+const MAX_ANONYMOUS: usize = 3;
 
 /// The caller and context of operations: one HTTP request or one socket.
 #[derive(Clone)]
@@ -121,8 +121,10 @@ impl Session {
     ///
     /// # Errors
     /// `RATE_LIMITED`.
-    pub fn prepay(&self) -> Result<Option<Prepaid<'_>>> {
-        matches!(self.caller, Caller::Anonymous).then(|| self.arrival.prepay(&self.graphql.core)).transpose()
+    pub fn charge_in_advance(&self) -> Result<Option<Prepaid<'_>>> {
+        matches!(self.caller, Caller::Anonymous)
+            .then(|| self.arrival.charge_in_advance(&self.graphql.core))
+            .transpose()
     }
 
     /// Reads the body of the request.
@@ -182,7 +184,7 @@ impl Session {
     /// # Errors
     /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
     pub async fn recheck(&self) -> Result<()> {
-        still_good(&self.graphql.core, &self.caller).await
+        require_valid(&self.graphql.core, &self.caller).await
     }
 
     /// Whether the document is valid but not allowed for GET: a mutation, or a subscription without an event stream.
@@ -210,8 +212,8 @@ impl Session {
     /// # Errors
     /// `QUERY_TOO_COMPLEX` for more operations than an anonymous caller may send.
     pub async fn run_all(self, operations: Vec<Operation>) -> Result<Vec<u8>> {
-        if !self.is_known() && operations.len() > MOST_ANONYMOUS {
-            let most = counted(MOST_ANONYMOUS, "operation");
+        if !self.is_known() && operations.len() > MAX_ANONYMOUS {
+            let most = with_noun(MAX_ANONYMOUS, "operation");
             let detail =
                 format!("Without a credential, a batch can have at most {most}, not {}.", operations.len());
             return Err(self.charge_refused(Problem::new(Code::QueryTooComplex, detail)));
@@ -488,6 +490,6 @@ fn error_of(problem: &Problem, request_id: &str) -> ServerError {
 pub fn too_many(most: usize) -> Problem {
     Problem::new(
         Code::RateLimited,
-        format!("One socket can run at most {} at a time.", counted(most, "operation")),
+        format!("One socket can run at most {} at a time.", with_noun(most, "operation")),
     )
 }

@@ -60,7 +60,7 @@ use crate::{
 const PROTOCOL: &str = "graphql-transport-ws";
 /// The maximum number of concurrent operations on one socket: each holds memory and is checked repeatedly, for as long
 /// as its caller likes.
-const MOST_OPERATIONS: usize = 100;
+const MAX_OPERATIONS: usize = 100;
 /// The largest message from a client, which could fill the memory. Larger operations must be sent as requests.
 const LARGEST_MESSAGE: usize = 256 << 10;
 /// Marks the response to an operation that is not executed, until it is written as an `error`.
@@ -85,7 +85,7 @@ pub fn upgrade(
             serve(Arc::new(Socket::new(core, session, place, request_id)), socket).await;
         } else {
             let frame = close(4406, "Subprotocol not acceptable: use graphql-transport-ws");
-            let _ = timeout(bounds::FAREWELL, socket.send(Message::Close(Some(frame)))).await;
+            let _ = timeout(bounds::BRIEF_WAIT, socket.send(Message::Close(Some(frame)))).await;
         }
     }))
 }
@@ -109,7 +109,7 @@ struct Socket {
 }
 
 async fn serve(socket: Arc<Socket>, connection: WebSocket) {
-    let _working = socket.core.tasks.working();
+    let _working = socket.core.tasks.hold_shutdown();
     let stopping = socket.core.tasks.stopping.clone();
     let Some(protocol) = protocol().await else { return };
     let (mut to_client, mut from_client) = connection.split();
@@ -139,10 +139,10 @@ async fn serve(socket: Arc<Socket>, connection: WebSocket) {
             // Wait until the client has closed too, or it might not see the frame.
             while let Some(Ok(_)) = from_client.next().await {}
         };
-        let _ = timeout(bounds::FAREWELL, farewell).await;
+        let _ = timeout(bounds::BRIEF_WAIT, farewell).await;
     } else {
         // The client has closed. This closes our half.
-        let _ = timeout(bounds::FAREWELL, to_client.close()).await;
+        let _ = timeout(bounds::BRIEF_WAIT, to_client.close()).await;
     }
 }
 
@@ -169,7 +169,7 @@ impl Socket {
             place: Mutex::new(place),
             running: Mutex::default(),
             stopped: Mutex::default(),
-            slots: Arc::new(Semaphore::new(MOST_OPERATIONS)),
+            slots: Arc::new(Semaphore::new(MAX_OPERATIONS)),
         }
     }
 
@@ -391,7 +391,7 @@ impl Socket {
             return refuse(refused(&problem, &self.request_id));
         };
         let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
-            return refuse(refused(&too_many(MOST_OPERATIONS), &self.request_id));
+            return refuse(refused(&too_many(MAX_OPERATIONS), &self.request_id));
         };
         let operation = Operation::new(request.query, request.operation_name, request.variables);
         match session.stream_responses(operation) {

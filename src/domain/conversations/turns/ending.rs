@@ -7,7 +7,7 @@ use super::{
     queue::{extend_turn, settle_untold},
     rate_limited::settle_usage,
     rows::{announce_end, find_waiting_turn, transition},
-    state::Happening,
+    state::StateEvent,
 };
 use crate::{
     base::{
@@ -46,7 +46,7 @@ pub async fn end_lost(tx: &Tx, agent: &LockedAgent, generation: i64, reason: &st
 }
 
 async fn interrupt(tx: &Tx, turn: &turns::Model, reason: &str) -> Result<()> {
-    let Ok(state) = Happening::Lost.apply(turn.state) else { return Ok(()) };
+    let Ok(state) = StateEvent::Lost.apply(turn.state) else { return Ok(()) };
     let error = format!("The agent ended before it had finished: {reason}.");
     end_turn(tx, turn, state, Some(&error)).await?;
     conversations::append_error(tx, turn.conversation_id, Some(turn.id), "INTERRUPTED", &error).await?;
@@ -64,7 +64,7 @@ pub(super) async fn requeue(tx: &Tx, turn: &turns::Model, why: &str) -> Result<(
         let error = format!("{why} Turn {} has its messages.", waiting.id);
         return end_turn(tx, turn, TurnState::Cancelled, Some(&error)).await;
     }
-    if transition(tx, turn, Happening::GivenBack).await?.is_some() {
+    if transition(tx, turn, StateEvent::GivenBack).await?.is_some() {
         let none = || Expr::value(None::<i64>);
         let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
         let back = back.col_expr(turns::Column::Generation, none());

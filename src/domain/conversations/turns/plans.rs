@@ -8,7 +8,7 @@ use super::{
     queue::{Cause, queue_turn},
     rate_limited::is_resent,
     rows::{announce, is_open, load, open_turns, transition},
-    state::Happening,
+    state::StateEvent,
 };
 use crate::{
     base::{
@@ -99,7 +99,7 @@ async fn require_alone(tx: &Tx, turn: &turns::Model) -> Result<()> {
 
 /// Records that the host has the turn.
 async fn hand_to_host(tx: &Tx, turn: &turns::Model, generation: i64, handed: i64) -> Result<()> {
-    transition(tx, turn, Happening::Given).await?;
+    transition(tx, turn, StateEvent::Given).await?;
     let given = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let given = given
         .col_expr(turns::Column::Generation, Expr::value(generation))

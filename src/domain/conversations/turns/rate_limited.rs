@@ -12,7 +12,7 @@ use super::{
     entity::turns,
     queue::{dispatch_turns, due_turns, takes_turns},
     rows::{announce, set_usage, transition},
-    state::Happening,
+    state::StateEvent,
     usage::{Measured, load_measured_usage},
 };
 use crate::{
@@ -50,7 +50,7 @@ pub async fn limit_turns(tx: &Tx, agent: AgentId) -> Result<()> {
     let running = tx.scope.find::<turns::Entity>().filter(turns::Column::AgentId.eq(agent));
     let running = running.filter(Expr::cust("state IN ('RUNNING', 'WAITING_LIMIT')"));
     for turn in running.order_by_asc(turns::Column::Id).all(tx.connection()).await? {
-        transition(tx, &turn, Happening::Limited).await?;
+        transition(tx, &turn, StateEvent::Limited).await?;
         if turn.limited != Some(TurnLimit::Parked) && turn.cancel_requested_at.is_none() {
             set_limit(tx, turn.id, Some(TurnLimit::Refused)).await?;
         }
@@ -80,7 +80,7 @@ pub async fn resume_turns(tx: &Tx, agent: &LockedAgent, most: Option<u64>) -> Re
         if turn.limited == Some(TurnLimit::Parked) {
             send_again(tx, agent, turn).await?;
         } else {
-            transition(tx, turn, Happening::Freed).await?;
+            transition(tx, turn, StateEvent::Freed).await?;
         }
     }
     let gone = begun.len() as u64;
@@ -123,7 +123,7 @@ async fn ran_alone(tx: &Tx, turn: &turns::Model) -> Result<bool> {
 
 /// Parks a turn that the agent has given up because of a limit. It is sent again.
 pub(super) async fn park(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result<()> {
-    transition(tx, turn, Happening::Limited).await?;
+    transition(tx, turn, StateEvent::Limited).await?;
     set_limit(tx, turn.id, Some(TurnLimit::Parked)).await?;
     if is_limited(tx, agent.id).await? {
         return Ok(());
@@ -135,7 +135,7 @@ pub(super) async fn park(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> R
 
 /// Parks a turn again that was sent but did not reach the agent.
 pub(super) async fn repark(tx: &Tx, turn: &turns::Model) -> Result<()> {
-    transition(tx, turn, Happening::Limited).await?;
+    transition(tx, turn, StateEvent::Limited).await?;
     set_limit(tx, turn.id, Some(TurnLimit::Parked)).await
 }
 
@@ -172,7 +172,7 @@ pub async fn apply_measurement(tx: &Tx, agent: &LockedAgent, turn: TurnId, has_p
     }
     if has_passed && turn.limited == Some(TurnLimit::Refused) {
         set_limit(tx, turn.id, None).await?;
-        transition(tx, &turn, Happening::Freed).await?;
+        transition(tx, &turn, StateEvent::Freed).await?;
     }
     Ok(())
 }

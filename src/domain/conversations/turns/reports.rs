@@ -9,7 +9,7 @@ use super::{
     entity::turns,
     queue::settle_untold,
     rows::{self, announce, announce_end, load, transition},
-    state::Happening,
+    state::StateEvent,
     usage::{has_measured, load_measured_usage},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
         bounds,
         enums::{ChangeOp, MessageStatus, TurnState},
         ids::{ConversationId, TurnId},
-        plain::bounded,
+        plain::truncated,
         problem::Result,
     },
     core::{
@@ -61,7 +61,7 @@ pub async fn session(
 ) -> Result<()> {
     let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     conversations::require_agent(tx, conversation, agent.id).await?;
-    let session = session.map(|session| bounded(&session, bounds::ID));
+    let session = session.map(|session| truncated(&session, bounds::ID));
     conversations::remember_session(tx, conversation, session).await
 }
 
@@ -73,10 +73,10 @@ pub async fn session(
 pub async fn turn_started(tx: &Tx, from: &Reporter, turn: TurnId) -> Result<()> {
     let Some(agent) = lock_live(tx, from).await? else { return Ok(()) };
     let turn = load(tx, agent.id, turn).await?;
-    if turn.started_at.is_some() || Happening::Started.apply(turn.state).is_err() {
+    if turn.started_at.is_some() || StateEvent::Started.apply(turn.state).is_err() {
         return Ok(());
     }
-    transition(tx, &turn, Happening::Started).await?;
+    transition(tx, &turn, StateEvent::Started).await?;
     let started = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let started = started.col_expr(turns::Column::StartedAt, Expr::value(from.time(tx, turn.created_at)));
     let started = started.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
@@ -93,12 +93,12 @@ pub async fn turn_started(tx: &Tx, from: &Reporter, turn: TurnId) -> Result<()> 
 pub async fn turn_ended(tx: &Tx, from: &Reporter, end: TurnEnd) -> Result<()> {
     let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let turn = load(tx, agent.id, TurnId(end.turn_id)).await?;
-    let happening = match end.outcome {
-        TurnOutcome::Done => Happening::Done,
-        TurnOutcome::Failed => Happening::Failed,
-        TurnOutcome::Cancelled => Happening::Cancelled,
+    let event = match end.outcome {
+        TurnOutcome::Done => StateEvent::Done,
+        TurnOutcome::Failed => StateEvent::Failed,
+        TurnOutcome::Cancelled => StateEvent::Cancelled,
     };
-    let Ok(state) = happening.apply(turn.state) else { return Ok(()) };
+    let Ok(state) = event.apply(turn.state) else { return Ok(()) };
     if state == TurnState::Cancelled && turn.yielded && turn.started_at.is_none() {
         // The agent doesn't know these messages, so its next turn contains them.
         requeue(tx, &turn, "A person took over before the agent began.").await?;
@@ -111,7 +111,7 @@ pub async fn turn_ended(tx: &Tx, from: &Reporter, end: TurnEnd) -> Result<()> {
     let told = bounded_usage(end.usage);
     let usage = known.as_ref().map_or(told, |measured| measured.usage);
     let measured_model = known.as_ref().map(|measured| measured.model.clone());
-    let model = end.model.as_deref().map(|model| bounded(model, bounds::ID));
+    let model = end.model.as_deref().map(|model| truncated(model, bounds::ID));
     let context = end.context_tokens.map(|tokens| tokens.max(0));
     let model = measured_model.or(model);
     write_end(tx, from, &turn, state, (&end, &usage, model.clone())).await?;
@@ -129,7 +129,7 @@ pub async fn turn_ended(tx: &Tx, from: &Reporter, end: TurnEnd) -> Result<()> {
         let text = end
             .error
             .as_deref()
-            .map_or_else(|| "The agent gave no reason.".into(), |error| bounded(error, bounds::DETAIL));
+            .map_or_else(|| "The agent gave no reason.".into(), |error| truncated(error, bounds::DETAIL));
         conversations::append_error(tx, turn.conversation_id, Some(turn.id), "FAILED", &text).await?;
     }
     super::trace::export(tx, &turn, state).await?;
@@ -162,7 +162,7 @@ async fn write_end(
 ) -> Result<()> {
     use turns::Column;
     let error = end.error.as_deref().filter(|_| state != TurnState::Done);
-    let error = error.map(|error| bounded(error, bounds::DETAIL));
+    let error = error.map(|error| truncated(error, bounds::DETAIL));
     let ended = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
     let ended = rows::set_usage(ended, usage)
         .col_expr(Column::State, Expr::value(state.as_str()))

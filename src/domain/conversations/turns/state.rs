@@ -8,7 +8,7 @@ use crate::base::enums::TurnState;
 
 /// An event in the life of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum StateEvent {
     /// The host gets the prompt.
     Given,
     /// The agent has received it.
@@ -35,10 +35,10 @@ pub enum Happening {
 
 /// The current state does not allow the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a turn that is {from} does not allow {happening:?}")]
+#[error("a turn that is {from} does not allow {event:?}")]
 pub struct TransitionError {
     pub from: TurnState,
-    pub happening: Happening,
+    pub event: StateEvent,
 }
 
 /// Whether a turn in this state has ended.
@@ -47,7 +47,7 @@ pub const fn is_final(state: TurnState) -> bool {
     matches!(state, Done | Failed | Cancelled | Interrupted)
 }
 
-impl Happening {
+impl StateEvent {
     #[cfg(test)]
     const ALL: [Self; 11] = [
         Self::Given,
@@ -68,7 +68,7 @@ impl Happening {
         use TurnState::{
             Cancelled, Done, Failed, Interrupted, Queued, Running, WaitingApproval, WaitingLimit,
         };
-        let refused = Err(TransitionError { from, happening: self });
+        let refused = Err(TransitionError { from, event: self });
         match (self, from) {
             (_, from) if is_final(from) => refused,
             (Self::Given | Self::Started, Queued) => Ok(Running),
@@ -98,13 +98,13 @@ mod tests {
     fn the_table() {
         let mut table = String::new();
         for from in TurnState::ALL {
-            for happening in Happening::ALL {
-                let outcome = match happening.apply(*from) {
+            for event in StateEvent::ALL {
+                let outcome = match event.apply(*from) {
                     Ok(to) if to == *from => "stays".to_owned(),
                     Ok(to) => to.to_string(),
                     Err(_) => "refused".to_owned(),
                 };
-                table.push_str(&format!("{from} {happening:?}: {outcome}\n"));
+                table.push_str(&format!("{from} {event:?}: {outcome}\n"));
             }
         }
         insta::assert_snapshot!(table);

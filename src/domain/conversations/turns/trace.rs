@@ -171,7 +171,7 @@ async fn push_content(tx: &Tx, turn: &turns::Model, attributes: &mut Attributes)
         if words.role == "USER" { input.push(of("user")) } else { output.push(of("assistant")) }
     }
     for (name, messages) in [("gen_ai.input.messages", input), ("gen_ai.output.messages", output)] {
-        let written = plain::bounded(&json!(messages).to_string(), bounds::DETAIL);
+        let written = plain::truncated(&json!(messages).to_string(), bounds::DETAIL);
         attributes.push((name, text(written)));
     }
     Ok(())

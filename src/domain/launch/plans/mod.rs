@@ -135,7 +135,7 @@ fn require_wanted(agent: &agents::Model, generation: i64) -> Result<()> {
     } else if matches!(agent.status, Spawning | Running | Paused) {
         return Ok(());
     } else {
-        format!("The agent is {}.", agent.status)
+        format!("The agent's status is {}.", agent.status)
     };
     Err(Problem::new(Code::AgentNotRunning, detail).with("status", agent.status.as_str()))
 }

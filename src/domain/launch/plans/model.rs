@@ -27,7 +27,7 @@ pub(super) async fn open_access(tx: &Tx, agent: &agents::Model) -> Result<Option
 fn open_own(tx: &Tx, agent: &agents::Model) -> Result<Option<ModelAccess>> {
     let Some(sealed) = &agent.model_credential_sealed else { return Ok(None) };
     let context = SealContext::new(tx.scope.org, "agents", agent.id.0, "model_credential");
-    let key = tx.scope.core.keys.open(sealed, &context).map_err(Problem::internal)?;
+    let key = tx.scope.core.sealing.open(sealed, &context).map_err(Problem::internal)?;
     Ok(Some(ModelAccess {
         credential_id: None,
         provider: agent.model_credential_provider.clone().unwrap_or_default(),

@@ -77,7 +77,7 @@ fn digest(part: &impl Serialize) -> Result<Vec<u8>> {
 pub async fn store_changes(tx: &Tx, agent: &agents::Model, plan: &LaunchPlan) -> Result<()> {
     let now = LaunchDigests::from_plan(agent.launch_generation, plan)?;
     let context = SealContext::new(tx.scope.org, "agents", agent.id.0, "launched_with");
-    let keys = &tx.scope.core.keys;
+    let keys = &tx.scope.core.sealing;
     let before = agent.launched_with_sealed.as_ref().and_then(|sealed| keys.open(sealed, &context).ok());
     let before = before.and_then(|text| muster_json::from_str::<LaunchDigests>(text.expose_secret()).ok());
     let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));

@@ -17,7 +17,7 @@ use crate::{
         Core,
         store::{
             Db, Transaction, Tx,
-            sql::{Door, InstallationSql, Write as _, every_org_sql, installation_sql, row, sql},
+            sql::{InstallationSql, RunSql, RunWritingSql as _, every_org_sql, installation_sql, row, sql},
         },
     },
 };
@@ -158,7 +158,7 @@ const ORGANIZATIONS: &str = "SELECT o.id, o.name FROM members m JOIN organizatio
 
 /// The organizations that a person is an OWNER of and that have no other OWNER whose account is enabled.
 pub(super) async fn without_other_owner(
-    door: &impl Door<Sql = InstallationSql>,
+    runner: &impl RunSql<Sql = InstallationSql>,
     user: UserId,
 ) -> Result<Vec<OrganizationRef>> {
     let sql = installation_sql!(
@@ -167,7 +167,7 @@ pub(super) async fn without_other_owner(
          WHERE x.organization_id = m.organization_id AND x.user_id <> $1 AND x.role = 'OWNER' \
          AND u.disabled_at IS NULL) ORDER BY o.id"
     );
-    door.all(sql, [user.into()]).await
+    runner.all(sql, [user.into()]).await
 }
 
 /// The person's organizations that require a second factor.

@@ -9,7 +9,7 @@ use crate::{
     base::{ids::UserId, permission::Role, problem::Result},
     core::{
         access::Scope,
-        store::{Tx, held},
+        store::{Tx, for_update},
     },
     domain::people::entity::members,
 };
@@ -28,7 +28,7 @@ pub async fn missing(tx: &Tx, users: &[UserId]) -> Result<Vec<UserId>> {
 /// Whether a user is a member of the transaction's organization. A member can't leave before the transaction ends.
 pub async fn lock_member(tx: &Tx, user: UserId) -> Result<bool> {
     let found = tx.scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
-    Ok(held(found).one(tx.connection()).await?.is_some())
+    Ok(for_update(found).one(tx.connection()).await?.is_some())
 }
 
 /// A user's role in the scope's organization. None for a user who isn't a member.

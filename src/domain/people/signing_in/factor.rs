@@ -99,7 +99,7 @@ pub async fn begin(request: &Request, person: &Person, password: Option<&SecretS
     let totp = totp(&secret, &user.email)?;
     let url = totp.to_url().map_err(|error| Problem::internal(anyhow::anyhow!("{error:?}")))?;
     let mut row = user.into_active_model();
-    row.totp_secret_sealed = Set(Some(core.keys.seal_bytes(&secret, &seal_context(person.id))));
+    row.totp_secret_sealed = Set(Some(core.sealing.seal_bytes(&secret, &seal_context(person.id))));
     row.totp_last_step = Set(None);
     row.update(&tx).await?;
     record_personal(
@@ -246,7 +246,7 @@ fn is_totp(code: &str) -> bool {
 
 async fn check_totp(core: &Core, tx: &Transaction, user: &users::Model, code: &str) -> Result<bool> {
     let Some(sealed) = &user.totp_secret_sealed else { return Ok(false) };
-    let secret = core.keys.open_bytes(sealed, &seal_context(user.id)).map_err(Problem::internal)?;
+    let secret = core.sealing.open_bytes(sealed, &seal_context(user.id)).map_err(Problem::internal)?;
     let seconds = u64::try_from(core.clock.now().unix_seconds()).unwrap_or_default();
     let code: String = code.chars().filter(|letter| !letter.is_whitespace()).collect();
     let Some(step) = totp(secret.expose_secret(), &user.email)?.check(&code, seconds) else {

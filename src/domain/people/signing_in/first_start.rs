@@ -100,7 +100,7 @@ fn check(founding: &Founding) -> Result<()> {
         let there = |wrong: Violation| Violation::at("/organization_name", wrong.code, wrong.detail);
         errors.extend(problem.errors.into_iter().map(there));
     }
-    Problem::refuse(errors)
+    Problem::fail_if_any(errors)
 }
 
 /// The hash of the code, if the first start is open to it.

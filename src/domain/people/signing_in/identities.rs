@@ -18,7 +18,7 @@ use crate::{
         Core, Request,
         access::Person,
         audit::{PersonalEntry, record_personal},
-        store::sql::{Door, InstallationSql},
+        store::sql::{InstallationSql, RunSql},
     },
     domain::people::{
         SignInOrigin,
@@ -65,7 +65,7 @@ pub async fn linked_accounts(
 /// [`linked_accounts`] for any user.
 pub async fn list_of(
     providers: &Providers,
-    door: &impl Door<Sql = InstallationSql>,
+    runner: &impl RunSql<Sql = InstallationSql>,
     user: UserId,
 ) -> Result<Vec<LinkedAccount>> {
     let show = |found: queries::Identity| {
@@ -80,7 +80,7 @@ pub async fn list_of(
             last_used_at: found.last_used_at,
         }
     };
-    Ok(queries::identities(door, user).await?.into_iter().map(show).collect())
+    Ok(queries::identities(runner, user).await?.into_iter().map(show).collect())
 }
 
 /// Unlinks one of a person's accounts at another provider. Cancels sign-ins in progress; open sessions stay.

@@ -11,7 +11,7 @@ use crate::{
         access::token::TokenHash,
         store::{
             Transaction,
-            sql::{Door, InstallationSql, Write, installation_sql, row},
+            sql::{InstallationSql, RunSql, RunWritingSql, installation_sql, row},
         },
     },
 };
@@ -35,7 +35,7 @@ pub(super) async fn is_since(core: &Core, session: SessionId, since: Timestamp) 
 
 /// Adds a challenge.
 pub(super) async fn insert_challenge(
-    door: &impl Write<Sql = InstallationSql>,
+    runner: &impl RunWritingSql<Sql = InstallationSql>,
     user: UserId,
     (kind, hash): (&str, TokenHash),
     (now, expires_at): (Timestamp, Timestamp),
@@ -44,20 +44,20 @@ pub(super) async fn insert_challenge(
         "INSERT INTO sign_in_challenges (user_id, kind, token_hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)"
     );
     let hash = hash.as_bytes().to_vec();
-    door.execute(sql, [user.into(), kind.into(), hash.into(), now.into(), expires_at.into()]).await?;
+    runner.execute(sql, [user.into(), kind.into(), hash.into(), now.into(), expires_at.into()]).await?;
     Ok(())
 }
 
 /// The person of an open challenge.
 pub(super) async fn challenged(
-    door: &impl Door<Sql = InstallationSql>,
+    runner: &impl RunSql<Sql = InstallationSql>,
     (kind, hash): (&str, TokenHash),
     now: Timestamp,
 ) -> Result<Option<UserId>> {
     let sql = installation_sql!(
         "SELECT user_id FROM sign_in_challenges WHERE token_hash = $1 AND kind = $2 AND used_at IS NULL AND expires_at > $3"
     );
-    door.scalar(sql, [hash.as_bytes().to_vec().into(), kind.into(), now.into()]).await
+    runner.scalar(sql, [hash.as_bytes().to_vec().into(), kind.into(), now.into()]).await
 }
 
 /// Marks a challenge as used. Returns the number of changed rows: 0 or 1.
@@ -127,11 +127,11 @@ pub(super) async fn replace_first_code(core: &Core, hash: TokenHash, now: Timest
 }
 
 /// The hash of the first start's code. `None` if there is a user, or no code yet.
-pub(super) async fn open_first_start(door: &impl Door<Sql = InstallationSql>) -> Result<Option<Vec<u8>>> {
+pub(super) async fn open_first_start(runner: &impl RunSql<Sql = InstallationSql>) -> Result<Option<Vec<u8>>> {
     let sql = installation_sql!(
         "SELECT code_hash FROM first_start WHERE NOT EXISTS (SELECT id FROM users) LIMIT 1"
     );
-    door.scalar(sql, []).await
+    runner.scalar(sql, []).await
 }
 
 /// Deletes this code. Returns the number of deleted rows: 0 or 1.
@@ -165,13 +165,13 @@ row! {
 
 /// A person's accounts at other providers, oldest first.
 pub(super) async fn identities(
-    door: &impl Door<Sql = InstallationSql>,
+    runner: &impl RunSql<Sql = InstallationSql>,
     user: UserId,
 ) -> Result<Vec<Identity>> {
     let sql = installation_sql!(
         "SELECT id, provider, email, created_at, last_used_at FROM user_identities WHERE user_id = $1 ORDER BY id"
     );
-    door.all(sql, [user.into()]).await
+    runner.all(sql, [user.into()]).await
 }
 
 /// Whether a person has an account at another provider.
@@ -256,17 +256,23 @@ pub(super) async fn set_counter(
 }
 
 /// Takes one failure from a counter.
-pub(super) async fn lower_counter(door: &impl Write<Sql = InstallationSql>, hash: &[u8]) -> Result<()> {
+pub(super) async fn lower_counter(
+    runner: &impl RunWritingSql<Sql = InstallationSql>,
+    hash: &[u8],
+) -> Result<()> {
     let sql = installation_sql!(
         "UPDATE sign_in_throttle SET failures = failures - 1, blocked_until = 0 WHERE key_hash = $1 AND failures > 0"
     );
-    door.execute(sql, [hash.to_vec().into()]).await?;
+    runner.execute(sql, [hash.to_vec().into()]).await?;
     Ok(())
 }
 
 /// Deletes a counter.
-pub(super) async fn delete_counter(door: &impl Write<Sql = InstallationSql>, hash: &[u8]) -> Result<()> {
+pub(super) async fn delete_counter(
+    runner: &impl RunWritingSql<Sql = InstallationSql>,
+    hash: &[u8],
+) -> Result<()> {
     let sql = installation_sql!("DELETE FROM sign_in_throttle WHERE key_hash = $1");
-    door.execute(sql, [hash.to_vec().into()]).await?;
+    runner.execute(sql, [hash.to_vec().into()]).await?;
     Ok(())
 }

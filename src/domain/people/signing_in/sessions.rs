@@ -203,7 +203,7 @@ fn successor_tokens(
     generation: i64,
 ) -> impl Iterator<Item = (SecretString, TokenHash)> {
     let material: [&[u8]; 3] = [used.as_bytes(), family.as_bytes(), &generation.to_be_bytes()];
-    let secrets: Vec<_> = core.keys.current().derive("refresh token", &material).collect();
+    let secrets: Vec<_> = core.sealing.current().derive("refresh token", &material).collect();
     secrets.into_iter().map(|secret| Token::of_secret(TokenKind::Refresh, secret))
 }
 

@@ -21,14 +21,14 @@ use crate::{
         folding,
         ids::UserId,
         network,
-        numerals::counted,
+        numerals::with_noun,
         problem::{Code, Problem, Result},
     },
     core::{
         Core,
         store::{
             Transaction,
-            sql::{InstallationSql, Write},
+            sql::{InstallationSql, RunWritingSql},
         },
     },
 };
@@ -141,7 +141,7 @@ impl Key {
 
 /// The network by which an IP address is counted.
 fn network(ip: Option<IpAddr>) -> String {
-    ip.map_or_else(|| "none".to_owned(), |ip| network::network(ip).to_string())
+    ip.map_or_else(|| "none".to_owned(), |ip| network::client_network(ip).to_string())
 }
 
 /// Charges an attempt to these counters. Returns how long the next one has to wait.
@@ -234,22 +234,22 @@ fn refusal(millis: i64) -> Problem {
     let seconds = millis.div_euclid(1000) + i64::from(millis.rem_euclid(1000) > 0);
     Problem::new(
         Code::RateLimited,
-        format!("Too many attempts. Try again in {}.", counted(seconds, "second")),
+        format!("Too many attempts. Try again in {}.", with_noun(seconds, "second")),
     )
     .with("retry_after", seconds)
 }
 
 /// Resets these counters: the person has proved their identity.
-pub async fn forgive(door: &impl Write<Sql = InstallationSql>, keys: &[Key]) -> Result<()> {
+pub async fn forgive(runner: &impl RunWritingSql<Sql = InstallationSql>, keys: &[Key]) -> Result<()> {
     for key in keys {
-        queries::delete_counter(door, &key.hash).await?;
+        queries::delete_counter(runner, &key.hash).await?;
     }
     Ok(())
 }
 
 /// Refunds one charge of an attempt that was not a wrong guess. Other people's failures from the same IP address stay.
-pub async fn refund(door: &impl Write<Sql = InstallationSql>, key: &Key) -> Result<()> {
-    queries::lower_counter(door, &key.hash).await
+pub async fn refund(runner: &impl RunWritingSql<Sql = InstallationSql>, key: &Key) -> Result<()> {
+    queries::lower_counter(runner, &key.hash).await
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ fn a_long_thread_keeps_its_first_and_newest_mails() {
     let ids = |numbers: &mut dyn Iterator<Item = usize>| -> Vec<_> {
         numbers.map(|n| format!("m{n}@a.test")).collect()
     };
-    assert_eq!(of(MOST_REFS), ids(&mut (0..MOST_REFS).rev()));
+    assert_eq!(of(MAX_REFS), ids(&mut (0..MAX_REFS).rev()));
     assert_eq!(of(80), ids(&mut (31..80).rev().chain([0])));
 }
 

@@ -36,11 +36,11 @@ fn a_long_name_of_a_tool_call_is_cut() {
 #[test]
 fn too_many_questions_are_not_kept() {
     let mut script = Script::prompted();
-    for number in 0..MOST_OPEN + 5 {
+    for number in 0..MAX_OPEN + 5 {
         script.asks(&json!(number), &json!({ "toolCallId": format!("t{number}"), "title": "Run" }));
     }
     let asked = script.fx.events.iter().filter(|event| matches!(event, HostEvent::Asked(_))).count();
-    assert_eq!(asked, MOST_OPEN);
+    assert_eq!(asked, MAX_OPEN);
     assert_eq!(script.written().len(), 5, "the others are refused at once");
 }
 

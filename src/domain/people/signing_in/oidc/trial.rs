@@ -13,7 +13,7 @@ use super::{
     provider::Provider,
     words::{describe_discovery_error, describe_exchange_error, shown},
 };
-use crate::base::{bounds, finding::Finding, numerals::counted, time::Clock};
+use crate::base::{bounds, finding::Finding, numerals::with_noun, time::Clock};
 
 /// Tests a provider: discovery, issuer, clock, keys, endpoints, and whether it knows this client.
 pub async fn try_out(provider: &Provider, clock: &Clock) -> Vec<Finding> {
@@ -60,7 +60,7 @@ async fn skew(provider: &Provider, clock: &Clock) -> Option<Finding> {
         Finding::good("clock", format!("{off} ms from the provider's"))
     } else {
         let advice = "synchronize this machine with a time server (NTP): ID tokens look expired otherwise";
-        Finding::bad("clock", format!("{} from the provider's", counted(off / 1_000, "second")), advice)
+        Finding::bad("clock", format!("{} from the provider's", with_noun(off / 1_000, "second")), advice)
     })
 }
 
@@ -97,7 +97,7 @@ fn keys(provider: &Provider, metadata: &CoreProviderMetadata) -> Finding {
             format!("{} has no key for signatures", metadata.jwks_uri().as_str()),
             "give the provider a key to sign ID tokens with",
         ),
-        keys => Finding::good("keys", format!("{} for signatures", counted(keys, "key"))),
+        keys => Finding::good("keys", format!("{} for signatures", with_noun(keys, "key"))),
     }
 }
 
@@ -154,10 +154,10 @@ async fn credentials(provider: &Provider, metadata: CoreProviderMetadata) -> Fin
             ),
             other => {
                 let found = format!("it answers an invented code with `{}`", shown(other.as_ref()));
-                Finding::look(CHECK, found, advice)
+                Finding::warning(CHECK, found, advice)
             }
         },
-        Err(error) => Finding::look(CHECK, format!("{:#}", describe_exchange_error(error)), advice),
+        Err(error) => Finding::warning(CHECK, format!("{:#}", describe_exchange_error(error)), advice),
     }
 }
 
@@ -167,7 +167,7 @@ fn redirect(provider: &Provider) -> Finding {
         return Finding::good("redirect URI", found);
     }
     let advice = "set public_url to an https URL: browsers keep the cookie of a sign-in only then (and on this machine)";
-    Finding::look("redirect URI", found, advice)
+    Finding::warning("redirect URI", found, advice)
 }
 
 #[cfg(test)]

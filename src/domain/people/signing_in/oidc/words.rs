@@ -7,11 +7,11 @@ use openidconnect::{
 };
 
 use super::http::HttpError;
-use crate::base::{bounds, plain::bounded_line};
+use crate::base::{bounds, plain::truncated_line};
 
 /// Shortens a foreign text to one line: anyone can put an error into the URL to which the browser returns.
 pub fn shown(text: &str) -> String {
-    bounded_line(text, bounds::NAME)
+    truncated_line(text, bounds::NAME)
 }
 
 /// Why a code was not exchanged for tokens.

@@ -9,16 +9,7 @@
 //! limited automatically. GraphQL charges each operation by its type instead. A request's last charge is kept in its
 //! [`RequestNotes`], from which the outermost layer writes the headers of draft-ietf-httpapi-ratelimit-headers.
 
-use std::{
-    hash::Hash,
-    net::IpAddr,
-    num::NonZeroU32,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{hash::Hash, net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use governor::{
     Quota,
@@ -32,12 +23,12 @@ use governor::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
-use super::resource_limits::Holder;
-use crate::base::network::network;
+use super::{request_notes::RequestNotes, resource_limits::Holder};
 use crate::{
     base::{
         ids::{OrgId, ServerId},
-        numerals::counted,
+        network::client_network,
+        numerals::with_noun,
         problem::{Code, Problem, Result},
         time::Clock,
     },
@@ -132,7 +123,7 @@ impl RateLimiter {
         match caller {
             Caller::System => return Ok(()),
             Caller::Anonymous => return self.charge_address(ip, notes),
-            Caller::Person(_) | Caller::Chatting(_) | Caller::Token(_) => {}
+            Caller::Person(_) | Caller::LinkedChat(_) | Caller::Token(_) => {}
         }
         let buckets = if class == Class::Reads { &self.reads } else { &self.writes };
         self.take_token(buckets, &Holder::of(caller, ip), class, notes)
@@ -144,7 +135,7 @@ impl RateLimiter {
     /// `RATE_LIMITED` if the bucket is empty.
     pub fn charge_address(&self, ip: Option<IpAddr>, notes: &RequestNotes) -> Result<()> {
         let Some(ip) = ip else { return Ok(()) };
-        self.take_token(&self.anonymous, &network(ip), Class::Anonymous, notes)
+        self.take_token(&self.anonymous, &client_network(ip), Class::Anonymous, notes)
     }
 
     /// Takes tokens from the bucket of a server's host: one for each KiB or part of one, since its reports are stored.
@@ -173,7 +164,7 @@ impl RateLimiter {
         let Some(ip) = ip else { return };
         let one = Duration::from_mins(1) / self.per_minute[Class::Anonymous as usize].max(1);
         // `None`: the bucket was full again and has been dropped.
-        let _ = self.addresses.measure_and_replace(&network(ip), |level| match level {
+        let _ = self.addresses.measure_and_replace(&client_network(ip), |level| match level {
             Some(level) => Ok(((), level.saturating_sub(one.into()))),
             None => Err(()),
         });
@@ -198,7 +189,7 @@ impl RateLimiter {
                 if let Some(meters) = metrics::on() {
                     meters.limited(class.name());
                 }
-                let detail = format!("Too many requests; try again in {}.", counted(wait, "second"));
+                let detail = format!("Too many requests; try again in {}.", with_noun(wait, "second"));
                 Err(Problem::new(Code::RateLimited, detail)
                     .with("limit", class.name())
                     .with("retry_after", wait))
@@ -218,10 +209,10 @@ impl RateLimiter {
     }
 
     /// Adds the rate limit headers to a response, if its request was charged.
-    pub fn show(&self, notes: &RequestNotes, status: StatusCode, headers: &mut HeaderMap) {
+    pub fn write_headers(&self, notes: &RequestNotes, status: StatusCode, headers: &mut HeaderMap) {
         const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
         const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-        let Some((class, remaining, seconds)) = notes.noted() else { return };
+        let Some((class, remaining, seconds)) = notes.charge() else { return };
         headers.insert(POLICY, self.policies[class as usize].clone());
         let mut text = String::with_capacity(40);
         for part in [
@@ -285,73 +276,6 @@ impl<K: Clone + Eq + Hash> ShrinkableKeyedStateStore<K> for Levels<K> {
 
     fn is_empty(&self) -> bool {
         ShrinkableKeyedStateStore::is_empty(&*self.0)
-    }
-}
-
-/// Notes on a request for the outermost layer: its last charge, its holder and organization, whether it is a change.
-#[derive(Clone, Debug, Default)]
-pub struct RequestNotes(Arc<Noted>);
-
-#[derive(Debug, Default)]
-struct Noted {
-    charge: AtomicU64,
-    holder: OnceLock<Holder>,
-    changes: AtomicBool,
-    org: OnceLock<OrgId>,
-}
-
-impl RequestNotes {
-    /// Packed into one word to avoid a lock: a flag, class, remaining, seconds.
-    fn record_charge(&self, class: Class, remaining: u32, seconds: u64) {
-        let word = 1 << 63 | (class as u64) << 48 | u64::from(remaining) << 16 | seconds.min(0xffff);
-        self.0.charge.store(word, Ordering::Relaxed);
-    }
-
-    /// Marks the request as a possible change.
-    pub fn changes(&self) {
-        self.0.changes.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the request may have changed something.
-    #[must_use]
-    pub fn is_change(&self) -> bool {
-        self.0.changes.load(Ordering::Relaxed)
-    }
-
-    /// Records the organization for the log line. Of several in one request, the first.
-    pub fn concerns(&self, org: OrgId) {
-        let _ = self.0.org.set(org);
-    }
-
-    /// The organization, if the caller may act in one.
-    #[must_use]
-    pub fn org(&self) -> Option<OrgId> {
-        self.0.org.get().copied()
-    }
-
-    pub fn held_by(&self, holder: Holder) {
-        let _ = self.0.holder.set(holder);
-    }
-
-    /// The holder, once known.
-    #[must_use]
-    pub fn holder(&self) -> Option<Holder> {
-        self.0.holder.get().copied()
-    }
-
-    /// Takes over the charge of `other`, which was made in advance and not refunded.
-    pub fn copy(&self, other: &Self) {
-        self.0.charge.store(other.0.charge.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-
-    fn noted(&self) -> Option<(Class, u32, u64)> {
-        let word = self.0.charge.load(Ordering::Relaxed);
-        let class = match word >> 48 & 0x7fff {
-            0 => Class::Reads,
-            1 => Class::Writes,
-            _ => Class::Anonymous,
-        };
-        (word >> 63 == 1).then_some((class, (word >> 16) as u32, word & 0xffff))
     }
 }
 
@@ -463,20 +387,8 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_gives_back_what_was_noted() {
-        let notes = RequestNotes::default();
-        assert_eq!(notes.noted(), None);
-        for class in [Class::Reads, Class::Writes, Class::Anonymous] {
-            for (remaining, seconds) in [(0, 1), (u32::MAX, 60), (7, 0xffff)] {
-                notes.record_charge(class, remaining, seconds);
-                assert_eq!(notes.noted(), Some((class, remaining, seconds)));
-            }
-        }
-    }
-
-    #[test]
     fn a_customer_s_network_is_one_address() {
-        let of = |text: &str| network(text.parse().unwrap()).to_string();
+        let of = |text: &str| client_network(text.parse().unwrap()).to_string();
         assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
         assert_eq!((of("::ffff:192.0.2.1"), of("192.0.2.1")), ("192.0.2.1".into(), "192.0.2.1".into()));
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     channels::{
         delete,
-        sent::{DAY, receiving, says_while, settled},
+        deliveries::{DAY, receiving, says_while, settled},
     },
     conversations::messages::say,
     harness::{TestApp, until},

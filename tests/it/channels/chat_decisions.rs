@@ -20,8 +20,8 @@ use crate::{
     channels::{
         at, delete,
         linked::Chat,
-        paced::let_time_pass,
-        probed::{hold, whitelist},
+        probes::{hold, whitelist},
+        send_limits::let_time_pass,
         sets,
         telegram_webhook::Hook,
     },

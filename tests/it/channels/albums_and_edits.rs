@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     channels::{
-        probed::whitelist,
+        probes::whitelist,
         telegram_webhook::{self, Hook},
     },
     harness::{Host, TestApp, fakes::telegram::said, until},

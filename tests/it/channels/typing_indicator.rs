@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::{
     channels::{
         connect,
-        probed::{bot, whitelist, with_telegram},
+        probes::{bot, whitelist, with_telegram},
     },
     harness::{
         fakes::telegram::{TOKEN, said},
@@ -21,7 +21,7 @@ async fn a_chat_shows_that_the_agent_writes_until_it_answers() {
     let channel = connect(&app, bot(host.agent, TOKEN)).await;
     whitelist(&app, &channel, "5").await;
     telegram.lock().unwrap().updates = vec![said(10, "What is the time?")];
-    app.service.door.listen();
+    app.service.ingest.listen();
     let turns = "SELECT id FROM turns WHERE state = 'QUEUED'";
     until("a turn waits", async || app.column::<i64>(turns).await.len() == 1).await;
     let turn = app.column::<i64>(turns).await[0];

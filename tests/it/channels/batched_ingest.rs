@@ -19,7 +19,7 @@ use muster_channels::Thread;
 use serde_json::{Value, json};
 
 use crate::{
-    channels::carried::{app, bring, bring_named, channel, forbid},
+    channels::inbound_webhooks::{app, bring, bring_named, channel, forbid},
     conversations::messages::say,
     harness::{Socket, TestApp, is_postgres},
 };

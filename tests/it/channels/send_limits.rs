@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     channels::{
         connect,
-        probed::{bot, whitelist, with_telegram},
+        probes::{bot, whitelist, with_telegram},
         sets,
     },
     conversations::messages::say,
@@ -48,7 +48,7 @@ async fn bot_of(chats: &[i64]) -> (TestApp, Shared) {
         whitelist(&app, &channel, &chat.to_string()).await;
     }
     telegram.lock().unwrap().updates = (1..).zip(chats).map(|(id, chat)| written(id, *chat)).collect();
-    app.service.door.listen();
+    app.service.ingest.listen();
     let stored = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
     let all = i64::try_from(chats.len()).unwrap();
     until("all are stored", async || app.column::<i64>(stored).await == [all]).await;

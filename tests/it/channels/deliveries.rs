@@ -25,8 +25,8 @@ use standardwebhooks::Webhook;
 
 use crate::{
     channels::{
-        carried::{INBOUND, OUTBOUND, app, bring, channel, hello},
-        probed::{begun_by, hold},
+        inbound_webhooks::{INBOUND, OUTBOUND, app, bring, channel, hello},
+        probes::{begun_by, hold},
     },
     conversations::messages::say,
     harness::{

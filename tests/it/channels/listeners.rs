@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    channels::{carried::app, mailbox},
+    channels::{inbound_webhooks::app, mailbox},
     harness::{Actor, TestApp, until},
 };
 
@@ -38,7 +38,7 @@ async fn who_has_waited_longest_is_listened_to_first() {
         theirs.push((OrgId(app.other_org), ChannelId(id)));
         app.clock.advance(Duration::from_secs(1));
     }
-    let waiting = async || app.service.door.waiting().await.unwrap();
+    let waiting = async || app.service.ingest.waiting().await.unwrap();
     assert_eq!(waiting().await, [&ours[..16], &theirs].concat(), "the oldest, and a part for each");
     let listened = async |(org, channel): (OrgId, ChannelId), until: i64| {
         let sql = "INSERT INTO channel_listeners (organization_id, channel_id, holder, until) VALUES ($1, $2, 'x', $3)";
@@ -140,7 +140,7 @@ async fn stalled_mails_of_two_organizations_hold_up_no_third() {
     {
         reads(actor, org, agent, mail_server(&app, Arc::clone(&large), Gives::Stalls).await).await;
     }
-    app.service.door.listen();
+    app.service.ingest.listen();
     until("both take nearly all of the memory", async || line.total() > 235 << 20).await;
     let make = "INSERT INTO organizations (id, name, plan, created_at, updated_at) VALUES ($1, 'Third', 'BUSINESS', $2, $2)";
     app.execute(make, vec![THIRD.into(), app.clock.now().0.into()]).await;
@@ -161,7 +161,7 @@ async fn what_is_being_read_when_listening_ends_is_stored() {
     let mail = mail("Content-Type: text/html\r\n", "&amp;<b>a</b>\r\n", 1 << 20);
     let port = mail_server(&app, mail, Gives::Whole).await;
     reads(&app.operator, app.org, app.agent().await, port).await;
-    app.service.door.listen();
+    app.service.ingest.listen();
     let cursor = "SELECT COALESCE(MAX(cursor), '') FROM channel_listeners";
     let is_tried = async || app.column::<String>(cursor).await[0].contains("\"tried\"");
     until("it is being read", is_tried).await;

@@ -15,7 +15,7 @@ use sha2::Sha256;
 use tokio::sync::oneshot;
 
 use crate::{
-    channels::{at, connect, delete, paced::let_time_pass, path},
+    channels::{at, connect, delete, path, send_limits::let_time_pass},
     conversations::messages::say,
     harness::{
         TestApp,
@@ -54,7 +54,7 @@ pub async fn begun_by(update: Value) -> (TestApp, telegram::Shared, Value, i64) 
     let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
     whitelist(&app, &channel, "5").await;
     telegram.lock().unwrap().updates = vec![update];
-    app.service.door.listen();
+    app.service.ingest.listen();
     let stored = "SELECT conversation_id FROM messages WHERE via_channel_id IS NOT NULL";
     until("it is stored", async || app.column::<i64>(stored).await.len() == 1).await;
     let conversation = app.column::<i64>(stored).await[0];
@@ -123,7 +123,7 @@ async fn an_absent_vendor_is_probed_again_by_the_listener() {
     assert_eq!((&channel["is_active"], &channel["bot_username"]), (&json!(true), &Value::Null));
     let warned = shown(&app, &channel).await["warnings"][0].clone();
     assert_eq!(warned, "Not checked: Telegram: Bad Gateway");
-    app.service.door.listen();
+    app.service.ingest.listen();
     until("the listener learns who it is", async || {
         let shown = shown(&app, &channel).await;
         shown["botUsername"] == "muster_bot" && shown["link"]["state"] == "UP"
@@ -190,7 +190,7 @@ async fn a_listeners_old_credential_keeps_a_corrected_channel_on() {
     let (app, telegram) = with_telegram().await;
     let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
     let answer = hold(&telegram, "getMe");
-    app.service.door.listen();
+    app.service.ingest.listen();
     until("the listener asks", async || telegram.lock().unwrap().held.is_none()).await;
     correct(&app, &channel, &telegram, answer).await;
     until("the listener runs, or never will", async || {
@@ -228,7 +228,7 @@ async fn why_a_vendor_is_not_reached_is_shown() {
     let app = TestApp::start().await;
     let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
     assert_eq!(shown(&app, &channel).await["link"], Value::Null);
-    app.service.door.listen();
+    app.service.ingest.listen();
     let said = "Telegram can't be reached";
     until("the cause is shown", async || {
         let link = shown(&app, &channel).await["link"].clone();
@@ -270,7 +270,7 @@ async fn what_an_app_says_itself_is_no_message_to_it() {
     own["payload"]["event"]["user"] = json!("UBOT");
     own["payload"]["event"]["bot_id"] = json!("BBOT");
     slack.lock().unwrap().envelopes = vec![own, envelope("2", "Hello")];
-    app.service.door.listen();
+    app.service.ingest.listen();
     until("both are acknowledged", async || slack.lock().unwrap().envelopes.is_empty()).await;
     let said = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
     until("the person's message is stored", async || app.column::<i64>(said).await == [1]).await;
@@ -289,7 +289,7 @@ async fn a_program_is_answered_three_times_an_hour() {
         said
     };
     slack.lock().unwrap().envelopes = ["1", "2", "3", "4", "5"].map(robot).to_vec();
-    app.service.door.listen();
+    app.service.ingest.listen();
     let stored = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
     let answered = "SELECT COUNT(turn_id) FROM messages WHERE via_channel_id IS NOT NULL";
     until("all are stored", async || app.column::<i64>(stored).await == [5]).await;
@@ -308,7 +308,7 @@ async fn an_origin_that_can_not_be_stored_holds_nothing_up() {
     let mut unstored = envelope("1", "Never stored");
     unstored["payload"]["event"]["user"] = json!("U\u{0}1");
     slack.lock().unwrap().envelopes = vec![unstored, envelope("2", "Hello")];
-    app.service.door.listen();
+    app.service.ingest.listen();
     let said = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
     until("what came after it is stored", async || app.column::<i64>(said).await == [1]).await;
     let refused = "SELECT origin_id FROM channel_refusals";

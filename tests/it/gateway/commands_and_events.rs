@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use muster::domain::hosts::{MOST_UNACKNOWLEDGED, wake_connections};
+use muster::domain::hosts::{MAX_UNACKNOWLEDGED, wake_connections};
 use serde_json::{Value, json};
 
 use crate::{
@@ -64,15 +64,15 @@ async fn a_command_reaches_a_connected_host_at_once() {
 #[tokio::test]
 async fn commands_are_numbered_once_resent_and_bounded() {
     let (app, agent, mut host) = hosted().await;
-    let all = MOST_UNACKNOWLEDGED + 10;
+    let all = MAX_UNACKNOWLEDGED + 10;
     put(&app, agent, &vec!["SYNC"; all as usize], 1_000).await;
     let mut line = host.connect().await;
-    for seq in 1..=MOST_UNACKNOWLEDGED {
+    for seq in 1..=MAX_UNACKNOWLEDGED {
         assert_eq!(command(&mut line).await.0, seq);
     }
-    assert!(line.is_quiet().await, "no more than {MOST_UNACKNOWLEDGED} wait for an acknowledgement");
+    assert!(line.is_quiet().await, "no more than {MAX_UNACKNOWLEDGED} wait for an acknowledgement");
     line.send(json!({ "frame": "RECEIVED", "through": 4 })).await;
-    for seq in MOST_UNACKNOWLEDGED + 1..=MOST_UNACKNOWLEDGED + 4 {
+    for seq in MAX_UNACKNOWLEDGED + 1..=MAX_UNACKNOWLEDGED + 4 {
         assert_eq!(command(&mut line).await.0, seq);
     }
     let acknowledged = "SELECT CAST(COUNT(*) AS BIGINT) FROM commands WHERE acknowledged_at IS NOT NULL";
@@ -82,16 +82,16 @@ async fn commands_are_numbered_once_resent_and_bounded() {
     host.journal = [7, 0];
     let mut line = host.connect().await;
     assert_eq!(app.one::<i64>(acknowledged, vec![]).await, 7);
-    for seq in 8..=MOST_UNACKNOWLEDGED + 7 {
+    for seq in 8..=MAX_UNACKNOWLEDGED + 7 {
         assert_eq!(command(&mut line).await.0, seq);
     }
     let ids = "SELECT CAST(COUNT(DISTINCT host_seq) AS BIGINT) FROM commands";
-    assert_eq!(app.one::<i64>(ids, vec![]).await, MOST_UNACKNOWLEDGED + 7);
+    assert_eq!(app.one::<i64>(ids, vec![]).await, MAX_UNACKNOWLEDGED + 7);
     // An acknowledgement of what was not sent is an offence, and changes nothing.
     line.send(json!({ "frame": "RECEIVED", "through": 9_999 })).await;
     line.send(json!({ "frame": "RECEIVED", "through": 8 })).await;
     while app.one::<i64>(acknowledged, vec![]).await < 8 {}
-    assert_eq!(command(&mut line).await.0, MOST_UNACKNOWLEDGED + 8);
+    assert_eq!(command(&mut line).await.0, MAX_UNACKNOWLEDGED + 8);
 }
 
 #[tokio::test]
