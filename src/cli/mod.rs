@@ -255,7 +255,7 @@ impl Cli {
     /// Opens the core of an existing installation, with its tables up to date. Listens on nothing.
     ///
     /// # Errors
-    /// Invalid settings, keys, policy files or database; or there is no installation.
+    /// Invalid settings, keys, policy files or database; a missing installation.
     pub async fn open(&self) -> Result<Arc<Core>, Failure> {
         load(open::found(self.settings()?).await?).await
     }
@@ -297,7 +297,7 @@ impl Cli {
     /// the policy folder and the keys.
     ///
     /// # Errors
-    /// There is no database, it can't be reached, or its tables are not this version's.
+    /// The database is missing or unreachable, or its tables are not this version's.
     async fn database(&self) -> Result<Db, Failure> {
         let db = self.any_database().await?;
         if let Some(mismatch) = db.mismatch().await? {

@@ -110,7 +110,7 @@ async fn open_or_create(config: Config, has_read_timeout: bool) -> Result<Arc<Co
     Ok(service::open(config, Options { has_read_timeout, ..Options::default() }).await?)
 }
 
-/// Fails if there is no key file: a command that expects an installation does not create one.
+/// Fails without a key file: a command that expects an installation does not create one.
 async fn require_keys(config: &Config) -> Result<(), Failure> {
     if !config.lacks_keys() {
         return Ok(());

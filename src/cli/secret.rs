@@ -20,7 +20,7 @@ impl NewPassword {
     /// The password.
     ///
     /// # Errors
-    /// There is no terminal; the two entries differ; or standard input is not one line of text.
+    /// No terminal; two different entries; or standard input that is not one line of text.
     pub(super) fn read(self) -> Result<SecretString, Failure> {
         if self.password_stdin {
             return line(io::stdin().lock());

@@ -6,7 +6,7 @@ interface Props {
   at: string | number | null | undefined
   /** `stamp` shows date and time instead; `dated` always the date, and seconds. */
   as?: 'relative' | 'short' | 'stamp' | 'dated'
-  /** Shown if there is no time. */
+  /** Shown without a time. */
   none?: string
 }
 

@@ -1,6 +1,6 @@
 //! The `/mcp` interface: the operations of `/v1` as tools, for programs that speak the Model Context Protocol.
 //!
-//! There is no second list of operations and no second way to run one: a tool is a line of `rest/routes.rs`, its schema
+//! Operations are neither listed nor run in a second way: a tool is a line of `rest/routes.rs`, its schema
 //! is built from the same shapes as the OpenAPI document, and a call executes the same stored document after the same
 //! checks, with the same tokens. Callers don't see tools that they can't use in any organization.
 //!

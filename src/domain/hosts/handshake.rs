@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_common_version_is_spoken_and_a_refusal_says_whom_to_upgrade() {
+    fn the_newest_common_version_is_used_or_a_side_must_upgrade() {
         assert_eq!(common_version([1, 1]).unwrap(), 1);
         assert_eq!(common_version([0, 9]).unwrap(), VERSIONS[1]);
         let newer = common_version([VERSIONS[1] + 1, VERSIONS[1] + 3]).unwrap_err();

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_high_readings_in_a_row_are_one_alert_until_the_load_was_low_for_as_long() {
+    fn consecutive_high_readings_are_one_alert_until_load_stays_low() {
         let mut readings = Readings::default();
         let mut count = |ram: f64| {
             readings.count_reading([(Some(ram), Some(90.0)), (None, Some(1.0)), (Some(9.0), None)])

@@ -6,8 +6,8 @@ use super::writer::Load;
 use crate::{core::Core, domain::conversations::Source};
 
 /// Takes the source out of a message and reserves its memory. `read` is the length of the parsed text. `None` if the
-/// message has no source, the settings don't keep it, it exceeds the limit of an attachment, or there is no memory for
-/// it.
+/// message has no source, the settings don't keep it, it exceeds the limit of an attachment, or its memory can't be
+/// reserved.
 pub(super) fn take_source(
     core: &Core,
     message: &mut Inbound,

@@ -1,6 +1,6 @@
 //! The caller's own account in the GraphQL schema: signing in and out, sessions, memberships.
 //!
-//! None of this belongs to an organization, so there is no scope and no read plan. These few small objects are
+//! None of this belongs to an organization, so it has neither a scope nor a read plan. These few small objects are
 //! written by hand, on top of functions that only read the caller's own rows.
 
 use async_graphql::{ComplexObject, Context, InputObject, Json, Object, SimpleObject};

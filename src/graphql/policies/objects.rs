@@ -55,7 +55,7 @@ impl Record for PolicyVersion {
 pub struct PolicyFile {
     /// Its path in the policy folder. The organization's own rules have a path even if they are stored in the database.
     pub file: String,
-    /// Identifies the text, or `none` if there is no text.
+    /// Identifies the text; `none` without one.
     pub version: String,
     /// The text, if there is one.
     pub text: Option<String>,

@@ -104,7 +104,7 @@ pub fn fixes(seen: &Seen) -> Act {
     match seen.results.len() {
         0 => runs(&format!("git clone --quiet \"{url}\" work && echo \"CLONED $(pwd)\"")),
         1 if last.contains("CLONED /") => runs("cd work && sh test.sh"),
-        2 if last.contains("FAIL: it greets nobody by name") => uses("read", json!({ "filePath": file() })),
+        2 if last.contains("FAIL: the name is missing") => uses("read", json!({ "filePath": file() })),
         3 if last.contains("Hello, world") => {
             uses("edit", json!({ "filePath": file(), "oldString": "Hello, world", "newString": "Hello, $1" }))
         }
@@ -140,8 +140,7 @@ async fn opencode_does_one_whole_job_and_is_asked_once() {
 /// Clones from a git server, tests, changes, tests again and pushes a branch, for which it asks, once. Returns what was
 /// said.
 pub async fn does_one_whole_job(house: &House, crew: &Crew) -> String {
-    let test =
-        "[ \"$(sh greet.sh Ada)\" = 'Hello, Ada' ] && echo PASS || echo 'FAIL: it greets nobody by name'\n";
+    let test = "[ \"$(sh greet.sh Ada)\" = 'Hello, Ada' ] && echo PASS || echo 'FAIL: the name is missing'\n";
     let files = [("greet.sh", "echo \"Hello, world\"\n"), ("test.sh", test)];
     let git = GitServer::start(&files, PASSWORD).await;
     let address = format!("http://localhost:{}/", git.port);

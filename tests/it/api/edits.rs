@@ -67,7 +67,7 @@ async fn a_late_edit_is_refused_with_the_current_record() {
         assert_eq!(
             run(&app.owner, &same, Some(after + 1)).await.code(),
             "CONFLICT",
-            "{name}: there is no such one"
+            "{name}: no revision has this number yet"
         );
         assert_eq!(
             revision(run(&app.owner, &same, None).await),

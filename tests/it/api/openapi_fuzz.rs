@@ -71,12 +71,12 @@ async fn the_service_keeps_what_the_openapi_document_promises() {
     let mut schemathesis = tool("python3");
     schemathesis.args(["tests/peers/schemathesis/run", "--max-examples=10"]);
     let (said, code) = run(schemathesis, &given).await;
-    let found = ["No case of this run", "Stands in RARE"];
+    let found = ["No case of this run", "In RARE"];
     let unneeded: Vec<&str> =
         said.lines().filter(|line| found.iter().any(|text| line.starts_with(text))).collect();
     let invented = [
         "No case of this run has needed: POST /agent /invented NOT_FOUND",
-        "Stands in RARE and is no rule: POST /agent /gone NOT_FOUND",
+        "In RARE but not a rule: POST /agent /gone NOT_FOUND",
     ];
     assert_eq!((code, unneeded.as_slice()), (Some(3), invented.as_slice()), "{said}");
 }

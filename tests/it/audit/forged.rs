@@ -324,7 +324,7 @@ async fn a_row_that_claims_later_checkpoints_is_corrected() {
         assert_eq!(audit::mend(&app.core).await.unwrap(), 1, "{sql}");
         assert_eq!((signed(&app).await, audit::mend(&app.core).await.unwrap()), (1, 0), "{sql}");
     }
-    // Before the first checkpoint, there is no time to compare with but the clock's.
+    // Before the first checkpoint, only the clock's time can be compared with.
     let app = TestApp::start().await;
     grow(&app).await;
     forge(&app, "UPDATE audit_chains SET checkpoint_at = checkpoint_at + 100000000000").await;

@@ -344,7 +344,7 @@ async fn a_signing_secret_makes_slack_use_the_channels_path() {
     let link = "mutation($o: Id!, $c: Id!) { linkChat(orgId: $o, channelId: $c) { code } }";
     let refused = app.admin.gql(link, json!({ "o": app.org, "c": channel["id"] })).await;
     assert_eq!(refused.code(), "NOT_SUPPORTED");
-    // With Socket Mode there is no path.
+    // Socket Mode has no path.
     let token = format!("{BOT} {APP}");
     let socket = app.operator.patch(&at(&app, &channel), json!({ "bot_token": token })).await.expect(200);
     assert_eq!((&socket["inbound_path"], &socket["webhook_registered"]), (&Value::Null, &json!(false)));

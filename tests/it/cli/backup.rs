@@ -60,7 +60,7 @@ async fn sqlite_a_failed_restore_leaves_no_policy_files() {
     let place = tempfile::tempdir().unwrap();
     let (database, folder) = (place.path().join("muster.db"), place.path().join("policies"));
     fs::create_dir(&folder).unwrap();
-    // There is no database, and yet its name is taken.
+    // The database doesn't exist, but its name is taken.
     std::os::unix::fs::symlink(place.path().join("nowhere"), &database).unwrap();
     let mut there = config(place.path(), &format!("sqlite://{}", database.display()));
     there.policy_dir = Some(folder.clone());

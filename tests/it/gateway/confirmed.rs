@@ -1,5 +1,5 @@
 //! Which hosts may hold secrets: those that a person who may edit credentials vouches for. Any other host gets no plan
-//! that contains a secret, whatever it asks for.
+//! that contains a secret.
 
 use std::collections::BTreeSet;
 

@@ -251,7 +251,7 @@ async fn the_cookie_is_insecure_only_on_loopback_without_a_proxy() {
         ("http://127.0.0.1:8080", "http://127.0.0.1:8080", Ok(secure.clone())),
         ("http://muster.lan", "http://muster.lan", Err("over TLS")),
         ("http://192.0.2.2:8080", "http://192.0.2.2:8080", Err("over TLS")),
-        // With a public URL, the address that the service listens on is no one's page.
+        // With a public URL, pages at the address that the service listens on are refused.
         ("https://muster.example", "BASE", Err("open Muster there")),
         ("https://muster.example", "https://muster.example.evil", Err("open Muster there")),
         ("https://muster.example", "http://muster.example", Err("open Muster there")),

@@ -25,7 +25,7 @@ const CALL: i64 = 216_000;
 /// How many calls there is money for at first.
 const CALLS: i64 = 3;
 const BUDGET: i64 = CALLS * CALL;
-/// The allowance that a person adds: more than all turns need, but so little that 5 % of it is no more than a call.
+/// The allowance that a person adds: more than all turns need, but so little that 5 % of it is at most a call.
 const MORE: i64 = 20 * CALL;
 /// How many turns each agent has at the same time: more than there is money for.
 const TURNS: usize = 4;

@@ -57,7 +57,7 @@ export function nextSteps(facts: Facts, org: number, agent: number | undefined):
     },
     {
       id: 'invite',
-      title: 'Invite somebody',
+      title: 'Invite someone',
       about: 'Others can then talk to it and decide what it asks.',
       action: 'Invite a member',
       isDone: facts.hasOthers,

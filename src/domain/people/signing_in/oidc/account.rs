@@ -2,7 +2,7 @@
 //!
 //! A sign-in opens the account that was linked with the provider's account before. Otherwise it opens the account with
 //! the address that the provider vouches for, but only if that address is confirmed here too: otherwise a stranger who
-//! had registered the address with their own password would share the account. If there is no account, an invitation
+//! had registered the address with their own password would share the account. Without an account, an invitation
 //! creates one, if the provider's settings allow it.
 
 use std::sync::Arc;
