@@ -11,6 +11,7 @@ import { ListSkeleton } from '../../ui/skeleton'
 import { ApprovalRules } from './settings-approvals'
 import { BackupRules } from './settings-backups'
 import { Behaviour } from './settings-behaviour'
+import { SettingsFields } from './settings-fields'
 import { Identity } from './settings-identity'
 import { Limits, Restarts, Sessions } from './settings-limits'
 import { Model } from './settings-model'
@@ -18,24 +19,20 @@ import { Reach } from './settings-network'
 import { NotApplied } from './settings-not-applied'
 import { SpendingRules } from './settings-spending'
 
-const SettingsQuery = graphql(`
+const SettingsQuery = graphql(
+  `
   query AgentSettings($orgId: Id!, $id: Id!) {
     agent(orgId: $orgId, id: $id) {
-      id name role description serverId imageId revision viewerCan
-      language responseFormat responseStyle noEmoji singleMessage
-      modelOverride resolvedModel credentialChoice hasModelCredential modelCredentialProvider modelCredentialBaseUrl
-      modeOverride modeProblem
+      id viewerCan ...SettingsFields
       offeredModels { id name description current }
       offeredModes { id name description current }
-      approvalAskThreshold approvalBlockThreshold approvalCategories approvalTimeoutMinutes notEnforced
-      restartPolicy cpuOverride memoryMbOverride sessionResetMode sessionResetTokens
-      monthlyBudgetMicro budgetAction costGuardMode costGuardAction costGuardTokensPerHour
-      disabledToolGroups networkPrivileged mcpServers { id name }
-      effortOverride thinkingEnabled timezone mcpHttpBridge hubAvailable voiceEnabled voiceId
-      backupSchedule backupCron backupRetention backupFreeze
+      mcpServers { id name }
+      effortOverride thinkingEnabled mcpHttpBridge hubAvailable voiceEnabled voiceId
     }
   }
-`)
+`,
+  [SettingsFields],
+)
 
 /** The sections in their order on the page. */
 const GROUPS: SectionGroup[] = [

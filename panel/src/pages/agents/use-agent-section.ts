@@ -5,24 +5,20 @@ import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
 import { type Section, useSection } from '../../ui/use-section'
 import type { AgentSettings } from './settings'
+import { SettingsFields } from './settings-fields'
 
-const Update = graphql(`
+const Update = graphql(
+  `
   mutation UpdateAgent($orgId: Id!, $id: Id!, $ifRevision: Int, $input: UpdateAgentInput!) {
     updateAgent(orgId: $orgId, id: $id, ifRevision: $ifRevision, input: $input) {
-      id name role description serverId imageId revision restartPending restartReason syncPending
+      id ...SettingsFields restartPending restartReason syncPending
       server { id name status }
       image { id name reference }
-      language responseFormat responseStyle noEmoji singleMessage
-      modelOverride resolvedModel credentialChoice hasModelCredential modelCredentialProvider modelCredentialBaseUrl
-      modeOverride modeProblem
-      approvalAskThreshold approvalBlockThreshold approvalCategories approvalTimeoutMinutes notEnforced
-      restartPolicy cpuOverride memoryMbOverride sessionResetMode sessionResetTokens
-      monthlyBudgetMicro budgetAction costGuardMode costGuardAction costGuardTokensPerHour
-      disabledToolGroups networkPrivileged
-      timezone backupSchedule backupCron backupRetention backupFreeze
     }
   }
-`)
+`,
+  [SettingsFields],
+)
 
 export type AgentSection<K extends keyof AgentSettings> = Section<Pick<AgentSettings, K>>
 
