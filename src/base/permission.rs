@@ -2,7 +2,7 @@
 //!
 //! Which role has which permission is *not* defined here: `policies/policy.csv` defines it and casbin decides
 //! (`core/policy`). A permission added here needs a line there, or `muster policy check` and the laws in
-//! `tests/it/policies/files.rs` fail.
+//! `tests/it/policies/files.rs` fail. `docs/contributing.md` lists the other places (*A permission*).
 //!
 //! A role's wire text is upper case (`OWNER`), a permission's is its name (`agent.view`); both are the same in REST,
 //! GraphQL, the policy files and the database.

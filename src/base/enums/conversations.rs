@@ -2,6 +2,7 @@
 
 use super::UnknownValue;
 
+// `docs/contributing.md` lists the places that a new value needs (*A transport*).
 text_enum! {
     /// A messaging transport.
     pub Transport {

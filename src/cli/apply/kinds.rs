@@ -94,11 +94,13 @@ impl Field {
         Self { key, form, unset, restarts: false, needs: None }
     }
 
+    /// Only a launch applies a change (`domain/launch/plans/restart.rs`).
     const fn restarting(mut self) -> Self {
         self.restarts = true;
         self
     }
 
+    /// A change needs this permission as well (`domain/agents/edit.rs`).
     const fn needing(mut self, permission: Permission) -> Self {
         self.needs = Some(permission);
         self

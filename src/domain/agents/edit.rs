@@ -36,7 +36,7 @@ use crate::{
 ///
 /// # Errors
 /// `NOT_FOUND`, `VALIDATION_FAILED`, `NAME_TAKEN`; `AGENT_ALREADY_RUNNING` when moving a running agent;
-/// `PERMISSION_DENIED` when moving one that has secrets without `credential.edit`.
+/// `PERMISSION_DENIED` for settings that need more than `agent.edit` (`require_rights`).
 pub async fn update(
     scope: &Scope,
     id: AgentId,
@@ -116,7 +116,7 @@ pub(super) async fn write_edit(
     Ok(Some(AppliedEdit { agent, changes, is_for_host }))
 }
 
-/// Some settings need more than `agent.edit`.
+/// Some settings need more than `agent.edit`; `cli/apply/kinds.rs` names their permissions too (`needing`).
 async fn require_rights(tx: &Tx, before: &agents::Model, agent: &agents::ActiveModel) -> Result<()> {
     let scope = &tx.scope;
     // The new server's host receives them. An inherited key is available to every host whose server has agents.
@@ -137,8 +137,8 @@ async fn has_secrets(tx: &Tx, agent: &agents::Model) -> Result<bool> {
     Ok(agent.model_credential_sealed.is_some() || ask(tx, HasCredentials(agent.id)).await?)
 }
 
-/// Whether the agent's host needs the edit. Some columns are only for people, and a new server or image takes effect on
-/// the next launch.
+/// Whether the agent's host needs the edit: yes for every column that is not in the list. Those are only for people, or
+/// take effect on the next launch (server and image).
 fn is_for_host(agent: &agents::ActiveModel) -> bool {
     use agents::Column::{Description, ImageId, Name, RestartAt, RestartPolicy, Role, ServerId, UpdatedAt};
     let for_people = [Name, Description, Role, ServerId, ImageId, RestartPolicy, RestartAt, UpdatedAt];

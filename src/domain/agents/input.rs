@@ -43,6 +43,8 @@ pub struct CreateAgentInput {
     pub model_override: Option<String>,
 }
 
+// `/v1` and `/mcp` take every field as well, and revisions and files have it: `docs/contributing.md` lists the places
+// (*A field of a record*).
 /// Changes to an agent. Fields left out keep their value; null clears an optional field.
 #[derive(InputObject, Default)]
 pub struct UpdateAgentInput {

@@ -109,7 +109,7 @@ fn check_foreign_keys(transport: Transport, edit: &UpdateChannelInput, violation
     }
 }
 
-/// Whether channels of this transport sign in with a bot token.
+/// Whether channels of this transport sign in with a bot token. The description of `bot_token` in `input.rs` names them.
 pub(super) const fn is_bot(transport: Transport) -> bool {
     matches!(transport, Transport::Telegram | Transport::Discord | Transport::Slack)
 }
