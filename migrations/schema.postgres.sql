@@ -1038,9 +1038,9 @@ CREATE TABLE idempotency_keys (
     status bigint,
     answer_sealed bytea,
     answer_bytes bigint,
+    records text,
     claimed_at bigint NOT NULL,
     expires_at bigint NOT NULL,
-    records text,
     CONSTRAINT idempotency_keys_pkey PRIMARY KEY (organization_id, caller, idempotency_key)
 );
 CREATE INDEX idempotency_keys_answers ON public.idempotency_keys USING btree (caller, answer_bytes) WHERE (answer_bytes IS NOT NULL);

@@ -29,6 +29,7 @@ CREATE TABLE idempotency_keys (
     status BIGINT, -- Null until there is a response.
     answer_sealed BYTEA, -- Sealed, because not everyone may read it.
     answer_bytes BIGINT, -- Its size, so that a caller's responses can be added up.
+    records TEXT, -- The records that the request has created, such as `MESSAGE:7 TURN:9`.
     claimed_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
     PRIMARY KEY (organization_id, caller, idempotency_key)

@@ -48,16 +48,17 @@ impl Content {
         self.text.len().cast_signed() as i64
     }
 
-    /// The difference from the previous content: field → `[before, after]`. Empty without previous content. Long values
-    /// appear as their length and hash.
+    /// The difference from the previous content: field → `[before, after]`. Empty without previous content. A missing field
+    /// is null, as every field is in content that is older than it. Long values appear as their length and hash.
     #[must_use]
     pub fn changes_from(&self, before: Option<&str>) -> Value {
         let before = before.and_then(|before| muster_json::from_str::<Map<String, Value>>(before).ok());
         let (Some(before), Some(after)) = (before, self.value.as_object()) else { return json!({}) };
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
-        changed
-            .map(|name| (name.clone(), json!([summarize(before.get(name)), summarize(after.get(name))])))
+        let pairs = names.into_iter().map(|name| (name, value_of(&before, name), value_of(after, name)));
+        pairs
+            .filter(|(_, before, after)| before != after)
+            .map(|(name, before, after)| (name.clone(), json!([summarize(before), summarize(after)])))
             .collect()
     }
 }
@@ -74,8 +75,11 @@ fn sort_keys(value: Value) -> Value {
     }
 }
 
-fn summarize(value: Option<&Value>) -> Value {
-    let Some(value) = value else { return Value::Null };
+fn value_of<'a>(content: &'a Map<String, Value>, name: &str) -> &'a Value {
+    content.get(name).unwrap_or(&Value::Null)
+}
+
+fn summarize(value: &Value) -> Value {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if text.len() <= bounds::REASON {
         return value.clone();
@@ -185,8 +189,8 @@ mod tests {
 
     #[test]
     fn a_difference_names_what_changed_came_and_went() {
-        let before = json!({ "kept": [1], "changed": 1, "gone": true }).to_string();
-        let after = content(json!({ "kept": [1], "changed": 2, "new": "x" }));
+        let before = json!({ "kept": [1], "changed": 1, "gone": true, "older": null }).to_string();
+        let after = content(json!({ "kept": [1], "changed": 2, "new": "x", "newer": null }));
         assert_eq!(
             after.changes_from(Some(before.as_str())),
             json!({ "changed": [1, 2], "gone": [true, null], "new": [null, "x"] })
