@@ -64,7 +64,7 @@ const LISTEN: &str = "muster demo --listen {}";
 /// apply, except for where things are kept: the database, key file and policies are in the folder.
 ///
 /// The agents run without a model. MUSTER_DEMO_MODEL_URL, MUSTER_DEMO_MODEL and MUSTER_DEMO_MODEL_KEY give one to
-/// Marlow: its address, such as http://127.0.0.1:11434/v1, its name and its key.
+/// Marlow: its address, its name and its key.
 #[derive(Debug, clap::Args)]
 pub struct Demo {
     /// The folder for all of the demo's data
@@ -302,9 +302,9 @@ impl Shown {
 
 Later, sign in at http://{address} with {EMAIL} / {PASSWORD}
 
-Two agents run on this machine: Marlow and Redline. Ask Marlow, for example: Where is order 1004? When the demo starts for
-the first time, Marlow asks for approval of a refund: decide it in the panel, under Approvals, and Marlow goes on. The other
-agents are examples, and stopped: their server is away.
+Two agents run on this machine: Marlow and Redline. Ask Marlow, under Get started: Where is order 1004? When the demo starts
+for the first time, Marlow asks for approval of a refund: decide it under Approvals, and Marlow goes on. The other agents are
+examples, and stopped: their server is away.
 
   organization    {org} (Northwind Outfitters)
   service token   {token}

@@ -242,7 +242,7 @@ mod tests {
     use crate::{cli::demo::house, core::config::Config};
 
     fn called(desk: &OrderDesk, tool: &str, arguments: Value) -> Result<Value, String> {
-        let Value::Object(arguments) = arguments else { panic!("{arguments}") };
+        let Value::Object(arguments) = arguments else { panic!("not an object") };
         desk.call(tool, &arguments).expect("the tool exists")
     }
 

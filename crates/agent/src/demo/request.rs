@@ -49,7 +49,7 @@ pub fn days(policy: &str) -> Option<u32> {
     let following = words.clone().skip(1);
     words
         .zip(following)
-        .find_map(|(number, unit)| number.parse().ok().filter(|_: &u32| unit.eq_ignore_ascii_case("days")))
+        .find_map(|(number, unit)| number.parse::<u32>().ok().filter(|_| unit.eq_ignore_ascii_case("days")))
 }
 
 #[cfg(test)]
