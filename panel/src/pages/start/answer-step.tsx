@@ -36,7 +36,8 @@ const TalkQuery = graphql(`
 export function AnswerStep({ agent, talk }: { agent: StartAgent; talk: StartTalk | undefined }) {
   const { id: orgId } = useOrg()
   const ask = useFormAct(Ask)
-  const ofDemo = isOfDemo(agent)
+  // Without the shop's tools it only introduces itself.
+  const ofDemo = isOfDemo(agent) && agent.mcpServers.length > 0
   const [text, setText] = useState<string>(ofDemo ? SUGGESTIONS[0] : 'Good morning')
   const [problem, setProblem] = useState<string | null>(null)
   const [begun, begin] = useState<number | null>(null)

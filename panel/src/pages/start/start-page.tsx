@@ -23,7 +23,7 @@ const StartQuery = graphql(`
   query FirstRun($orgId: Id!) {
     servers(orgId: $orgId, page: 1, limit: 20, sort: CREATED) { data { id name status hasProvisioningToken } }
     agentFeed(orgId: $orgId, sort: CREATED, limit: 20) {
-      data { id name status statusReason statusDetail modelOverride server { id name } viewerCan }
+      data { id name status statusReason statusDetail modelOverride mcpServers { id } server { id name } viewerCan }
     }
     conversationFeed(orgId: $orgId, limit: 100) {
       data { id agentId transport lastMessage { seq role } }
