@@ -30,13 +30,18 @@ pub async fn answer(turn: &mut Turn, prompt: &str) -> Result<(), Stop> {
             break;
         }
     }
+    count_usage(turn);
+    result
+}
+
+/// Sets the turn's usage and context by the rule.
+pub fn count_usage(turn: &mut Turn) {
     let (input, output) = (
         count_tokens(turn.text_bytes.read.load(Relaxed)),
         count_tokens(turn.text_bytes.written.load(Relaxed)),
     );
     turn.usage = Some(TokenUsage { input, output, ..TokenUsage::default() });
     turn.context = Some(turn.session.with_record(|record| count_tokens(record.bytes())));
-    result
 }
 
 fn count_tokens(bytes: usize) -> u64 {
@@ -198,7 +203,8 @@ async fn find_tool(turn: &Turn, name: &str) -> Result<Result<Tool, String>, Stop
     Ok(found.ok_or_else(|| format!("Unknown tool: {name}. {}", problems.join(". ")).trim().to_owned()))
 }
 
-async fn use_tool(turn: &mut Turn, tool: &Tool, input: Map<String, Value>) -> Result<Outcome, Stop> {
+/// Calls a tool without asking for permission.
+pub async fn use_tool(turn: &mut Turn, tool: &Tool, input: Map<String, Value>) -> Result<Outcome, Stop> {
     let title = format!("{}: {}", tool.server, tool.name);
     let call =
         turn.announce_call(Some(tool.full_name()), title, ToolKind::Other, Value::Object(input)).await?;
@@ -234,6 +240,6 @@ async fn fill_disk(turn: &Turn, mib: u64) -> io::Result<()> {
     file.sync_data().await
 }
 
-fn to_object(value: Value) -> Map<String, Value> {
+pub fn to_object(value: Value) -> Map<String, Value> {
     if let Value::Object(map) = value { map } else { Map::new() }
 }

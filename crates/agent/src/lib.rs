@@ -13,12 +13,14 @@
 //! | `session`, `history` | sessions, and their files |
 //! | `turn` | the actions of a turn: messages, tool calls, questions |
 //! | `words`, `deterministic` | the words, and their execution |
+//! | `demo` | answers about the demo's orders, by rules |
 //! | `model` | answers with a model, by OpenAI's and Anthropic's APIs |
 //! | `mcp`, `skills`, `outbound`, `settings` | tools, skills, HTTP client, environment |
 
 #![forbid(unsafe_code)]
 
 mod bounds;
+mod demo;
 mod deterministic;
 mod history;
 mod mcp;
@@ -45,7 +47,8 @@ It speaks the Agent Client Protocol on its standard input and output, and ends w
 
 Environment:
   HOME                      where it keeps its sessions (.muster-agent) and finds its skills (skills)
-  MUSTER_AGENT_MODEL        the model to use; without it, words in the prompt say what to do
+  MUSTER_AGENT_MODEL        the model to use; without it, words in the prompt say what to do; muster-demo: the
+                            rules of the demo
   MUSTER_AGENT_PROVIDER     openai or anthropic
   OPENAI_API_KEY, OPENAI_BASE_URL
   ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL

@@ -9,7 +9,11 @@ use agent_client_protocol::{
     },
 };
 
-use crate::{protocol::Agent, session::Session, settings::Access};
+use crate::{
+    protocol::Agent,
+    session::Session,
+    settings::{DEMO_MODEL, Settings},
+};
 
 /// The name of the deterministic agent in place of a model.
 const WORDS: &str = "words";
@@ -31,7 +35,7 @@ pub enum Mode {
 
 impl Agent {
     pub fn options(&self, session: &Session) -> Vec<SessionConfigOption> {
-        options(self.settings.model.as_ref(), session.mode())
+        options(&self.settings, session.mode())
     }
 
     /// Sets an option. It applies from the next turn on.
@@ -49,9 +53,12 @@ impl Agent {
     }
 }
 
-fn options(model: Option<&Access>, mode: Mode) -> Vec<SessionConfigOption> {
-    let (id, name, about) = match model {
+fn options(settings: &Settings, mode: Mode) -> Vec<SessionConfigOption> {
+    let (id, name, about) = match &settings.model {
         Some(access) => (access.model.as_str(), access.model.as_str(), "The model that it was started with."),
+        None if settings.is_demo => {
+            (DEMO_MODEL, "The demo’s rules", "No model: it answers questions about the demo’s orders.")
+        }
         None => (WORDS, "Documented words", "No model: it does what the words of a message say."),
     };
     let only = SessionConfigSelectOption::new(id.to_owned(), name).description(about.to_owned());
@@ -97,11 +104,12 @@ mod tests {
 
     #[test]
     fn the_current_mode_is_shown() {
-        let current = |mode: Mode| {
-            let options = serde_json::to_value(options(None, mode)).unwrap();
+        let current = |is_demo: bool, mode: Mode| {
+            let settings = Settings { home: "/".into(), model: None, is_demo };
+            let options = serde_json::to_value(options(&settings, mode)).unwrap();
             (options[0]["currentValue"].clone(), options[1]["currentValue"].clone())
         };
-        assert_eq!(current(Mode::default()), ("words".into(), "act".into()));
-        assert_eq!(current(Mode::Plan), ("words".into(), "plan".into()));
+        assert_eq!(current(false, Mode::default()), ("words".into(), "act".into()));
+        assert_eq!(current(true, Mode::Plan), ("muster-demo".into(), "plan".into()));
     }
 }

@@ -17,14 +17,13 @@ use agent_client_protocol::{
     v1::{
         ConnectionTo, Responder,
         schema::{
-            AgentCapabilities, CancelNotification, ClientCapabilities, CloseSessionRequest,
-            CloseSessionResponse, ContentBlock, EmbeddedResourceResource, Implementation, InitializeRequest,
-            InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
-            LoadSessionResponse, McpCapabilities, McpServer, NewSessionRequest, NewSessionResponse,
-            PromptCapabilities, PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse,
-            Role, SessionCapabilities, SessionCloseCapabilities, SessionId, SessionInfo,
-            SessionListCapabilities, SessionNotification, SessionResumeCapabilities, SessionUpdate,
-            SetSessionConfigOptionRequest,
+            AgentCapabilities, CancelNotification, CloseSessionRequest, CloseSessionResponse, ContentBlock,
+            EmbeddedResourceResource, Implementation, InitializeRequest, InitializeResponse,
+            ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse,
+            McpCapabilities, McpServer, NewSessionRequest, NewSessionResponse, PromptCapabilities,
+            PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse, Role,
+            SessionCapabilities, SessionCloseCapabilities, SessionId, SessionInfo, SessionListCapabilities,
+            SessionNotification, SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest,
         },
     },
 };
@@ -34,7 +33,7 @@ use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    deterministic,
+    demo, deterministic,
     history::{Entry, Record, SessionStore, truncate},
     mcp::Servers,
     model,
@@ -61,7 +60,7 @@ pub struct Agent {
     pub wire: Wire,
     pub http: Http,
     store: SessionStore,
-    client: OnceLock<ClientCapabilities>,
+    client: OnceLock<InitializeRequest>,
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
     tasks: TaskTracker,
 }
@@ -170,8 +169,8 @@ impl Agent {
     }
 
     fn initialize(&self, request: InitializeRequest) -> InitializeResponse {
-        // A client that initializes again has the same capabilities.
-        let _ = self.client.set(request.client_capabilities);
+        // A client that initializes again is the same.
+        let _ = self.client.set(request);
         let sessions = SessionCapabilities::new()
             .list(SessionListCapabilities::new())
             .resume(SessionResumeCapabilities::new())
@@ -188,7 +187,16 @@ impl Agent {
 
     /// Whether the client can show forms to a person.
     pub fn can_elicit(&self) -> bool {
-        self.client.get().and_then(|client| client.elicitation.as_ref()).is_some_and(|can| can.form.is_some())
+        let elicitation =
+            self.client.get().and_then(|client| client.client_capabilities.elicitation.as_ref());
+        elicitation.is_some_and(|can| can.form.is_some())
+    }
+
+    /// Whether the client judges each call of an MCP server's tool itself, as Muster's gate does: a person who has
+    /// permitted a call would be asked a second time.
+    pub fn is_judged_by_client(&self) -> bool {
+        let info = self.client.get().and_then(|client| client.client_info.as_ref());
+        info.is_some_and(|info| info.name == "muster")
     }
 
     pub async fn update(&self, session: &Session, update: SessionUpdate) -> io::Result<()> {
@@ -301,6 +309,7 @@ impl Agent {
         let mut turn = Turn::begin(self.clone(), session.clone(), connection, cancel, &all).await;
         let result = match &self.settings.model {
             Some(access) => model::answer(&mut turn, access).await,
+            None if self.settings.is_demo => demo::answer(&mut turn, &message).await,
             None => deterministic::answer(&mut turn, &message).await,
         };
         let response = turn.end(result).await;

@@ -2,11 +2,16 @@
 
 use std::path::PathBuf;
 
+/// The name that stands for the demo's rules instead of a model.
+pub const DEMO_MODEL: &str = "muster-demo";
+
 pub struct Settings {
     /// The folder with skills and sessions.
     pub home: PathBuf,
     /// None without access to a model.
     pub model: Option<Access>,
+    /// Whether it answers by the demo's rules, regardless of any access to a model.
+    pub is_demo: bool,
 }
 
 pub struct Access {
@@ -42,7 +47,10 @@ impl Settings {
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
         let given = |name: &str| variable(name).filter(|value| !value.is_empty());
         let home = given("HOME").ok_or(SettingsError::NoHome)?.into();
-        let Some(model) = given("MUSTER_AGENT_MODEL") else { return Ok(Self { home, model: None }) };
+        let Some(model) = given("MUSTER_AGENT_MODEL").filter(|model| model != DEMO_MODEL) else {
+            let is_demo = given("MUSTER_AGENT_MODEL").is_some();
+            return Ok(Self { home, model: None, is_demo });
+        };
         let provider = match given("MUSTER_AGENT_PROVIDER").map(|name| name.to_ascii_lowercase()).as_deref() {
             Some("openai") => Provider::OpenAi,
             Some("anthropic") => Provider::Anthropic,
@@ -64,7 +72,7 @@ impl Settings {
             base_url: url.as_deref().unwrap_or(default).trim_end_matches('/').to_owned(),
             key,
         });
-        Ok(Self { home, model: access })
+        Ok(Self { home, model: access, is_demo: false })
     }
 }
 
@@ -82,6 +90,16 @@ mod tests {
         let read = settings(&[("HOME", "/h"), ("MUSTER_AGENT_MODEL", "m"), ("OPENAI_API_KEY", "")]).unwrap();
         assert!(read.model.is_none());
         assert!(settings(&[("HOME", "/h"), ("OPENAI_API_KEY", "k")]).unwrap().model.is_none());
+    }
+
+    #[test]
+    fn the_demos_rules_need_no_access_and_ignore_one() {
+        for key in ["", "k"] {
+            let given = [("HOME", "/h"), ("MUSTER_AGENT_MODEL", DEMO_MODEL), ("OPENAI_API_KEY", key)];
+            let read = settings(&given).unwrap();
+            assert!(read.is_demo && read.model.is_none());
+        }
+        assert!(!settings(&[("HOME", "/h")]).unwrap().is_demo);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_graphql::MaybeUndefined;
 
-use super::machine;
+use super::{machine, model};
 use crate::{
     base::{
         enums::{CredentialKind, Effort, FieldType, McpTransport, ResponseStyle, RestartPolicy},
@@ -12,7 +12,10 @@ use crate::{
         problem::Result,
         secret::SecretText,
     },
-    core::access::Scope,
+    core::{
+        access::Scope,
+        store::sql::{RunSql as _, sql},
+    },
     domain::{
         agents::{self, CreateAgentInput, UpdateAgentInput},
         conversations::{self, NewConversation},
@@ -23,25 +26,37 @@ use crate::{
     },
 };
 
+/// The agent that customers write to.
+const SUPPORT: &str = "Marlow";
+/// The risk from which that agent asks: above a tool that no rule knows, below a refund.
+pub const ASK_FROM: i64 = 60;
+
 /// Creates the data. Returns the agent that customers write to.
 pub async fn furnish(scope: &Scope) -> Result<AgentId> {
     let server = server(scope, machine::SERVER, "eu-central").await?;
     server_in_lisbon(scope).await?;
     let support =
-        agent(scope, server, ("Marlow", "Customer support", "Answers customers about orders.")).await?;
+        agent(scope, server, (SUPPORT, "Customer support", "Answers customers about orders.")).await?;
     let reviewer =
         agent(scope, server, ("Redline", "Code review", "Reads changes before people do.")).await?;
     let style = UpdateAgentInput {
         response_style: MaybeUndefined::Value(ResponseStyle::Friendly),
-        approval_ask_threshold: MaybeUndefined::Value(40),
+        approval_ask_threshold: MaybeUndefined::Value(ASK_FROM),
+        approval_timeout_minutes: MaybeUndefined::Value(24 * 60),
         approval_categories: MaybeUndefined::Value(vec!["money".to_owned()]),
         timezone: MaybeUndefined::Value("Europe/Berlin".to_owned()),
         ..UpdateAgentInput::default()
     };
     agents::update(scope, support, style, None).await?;
     tools(scope, &[support, reviewer]).await?;
-    start_conversations(scope, support).await?;
     Ok(support)
+}
+
+/// The agent that customers write to, unless it was renamed or deleted.
+pub async fn support(scope: &Scope) -> Result<Option<AgentId>> {
+    let sql =
+        sql!("SELECT id FROM agents WHERE organization_id = $org AND name = $2 AND archived_at IS NULL");
+    scope.scalar(sql, [SUPPORT.into()]).await
 }
 
 async fn server(scope: &Scope, name: &str, region: &str) -> Result<ServerId> {
@@ -71,7 +86,7 @@ async fn agent(
         role: Some(role.to_owned()),
         server_id,
         image_id: None,
-        model_override: Some("large-2".to_owned()),
+        model_override: Some(model::RULES.to_owned()),
     };
     agents::create(scope, new, RestartPolicy::OnFailure).await
 }
@@ -110,7 +125,8 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
     let skill = CreateSkillInput {
         name: "refund-policy".to_owned(),
         description: Some("When to give a refund, and when to ask someone first.".to_owned()),
-        content: "# Refunds\n\nUp to 50 EUR: refund at once.\nAbove: ask.\nAfter 30 days: offer a voucher.\n"
+        content: "# Refunds\n\nLook the order up first. Refund it as a whole within 30 days of its delivery; someone approves \
+                  each refund.\nLater: offer a voucher over the same amount.\n"
             .to_owned(),
         model: None,
         effort: Some(Effort::Low),
@@ -119,18 +135,12 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
     skills::set_agents(scope, skill, &agents[..1]).await
 }
 
-/// Creates conversations with messages to Marlow, which answers once it runs, and asks for approval. Without a model,
-/// the last lines of a message are its instructions (docs/agents.md, "Words of the reference agent").
-async fn start_conversations(scope: &Scope, agent: AgentId) -> Result<()> {
-    let refund = "Please refund ORD-48213, the grinder came broken.
-
-think 89.00 EUR is above the limit of 50, so I need approval before I refund it.
-
-do other Refund 89.00 EUR for ORD-48213 {\"order\": \"ORD-48213\", \"amount\": \"89.00\", \"currency\": \"EUR\"}";
-    let jacket = "What should we send instead of the sold-out blue jacket?
-
-ask The blue trail jacket is sold out in size M. Which one should I offer? | Green, size M | Blue, size L | Refund";
-    for (title, text) in [("Refund for ORD-48213", refund), ("Replacement for a trail jacket", jacket)] {
+/// Starts conversations with the agent, which answers once it runs, and asks for approval of a refund.
+pub async fn start_conversations(scope: &Scope, agent: AgentId) -> Result<()> {
+    let refund = "Hello, the coffee grinder of order 1007 arrived broken. Could I have a refund, please?";
+    for (title, text) in
+        [("Order 1004", "Good morning! Where is order 1004?"), ("Refund for order 1007", refund)]
+    {
         let new = NewConversation { agent, title: Some(title.to_owned()), text: Some(text.to_owned()) };
         conversations::start(scope, new).await?;
     }

@@ -89,7 +89,10 @@ impl Machine {
         // agents have stopped. If the demo is killed, the host sees the end of its stdin and exits, so that the next
         // demo can use the folder.
         let runtime = engine.map_or("process", Engine::word);
-        let run = run.args(["--url", base, "--while-stdin", "--runtime", runtime]).stdin(Stdio::piped());
+        // The shop's MCP server, and perhaps the agents' model, are on this machine.
+        let local = ["--allow-net", "127.0.0.1/32"];
+        let run = run.args(["--url", base, "--while-stdin", "--runtime", runtime]).args(local);
+        let run = run.stdin(Stdio::piped());
         let host = run.kill_on_drop(true).spawn()?;
         wait_for_stopping(&scope, server).await?;
         for Agent { id, status } in agents_of(&scope, server).await? {

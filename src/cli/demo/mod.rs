@@ -2,6 +2,8 @@
 
 mod house;
 mod machine;
+mod model;
+mod orders;
 mod shop;
 
 use std::{
@@ -19,6 +21,7 @@ use tokio::sync::oneshot;
 
 use self::{
     machine::{Engine, Machine},
+    model::Model,
     shop::Shop,
 };
 use super::{Cli, Failure, Output, doctor, listen, load, open, serve, session::sign_in_link, write_defaults};
@@ -59,6 +62,9 @@ const LISTEN: &str = "muster demo --listen {}";
 ///
 /// The first start creates the data; later starts continue with it. Delete the folder to start over. Your settings
 /// apply, except for where things are kept: the database, key file and policies are in the folder.
+///
+/// The agents run without a model. MUSTER_DEMO_MODEL_URL, MUSTER_DEMO_MODEL and MUSTER_DEMO_MODEL_KEY give one to
+/// Marlow: its address, its name and its key.
 #[derive(Debug, clap::Args)]
 pub struct Demo {
     /// The folder for all of the demo's data
@@ -88,6 +94,7 @@ impl Demo {
         given.policy_dir = None;
         doctor::require_good_files(&given)?;
         Owner::check(&config)?;
+        let model = Model::read()?;
         if let Some(engine) = self.containers {
             machine::build_image(engine).await?;
         }
@@ -110,6 +117,7 @@ impl Demo {
         if is_empty(&scope).await? {
             let support = house::furnish(&scope).await?;
             shop.connect(&scope, support).await?;
+            house::start_conversations(&scope, support).await?;
             let until = core.clock.now();
             let volume = Volume {
                 agents: 6,
@@ -126,6 +134,9 @@ impl Demo {
             let tx = scope.begin().await?;
             tx.execute(sql!("DELETE FROM notifications WHERE organization_id = $org"), []).await?;
             tx.commit().await?;
+        }
+        if let (Some(model), Some(support)) = (model, house::support(&scope).await?) {
+            model.give(&scope, support).await?;
         }
         let token = token(&scope).await?;
         let owner_of = people::find_user(&core, EMAIL).await?;
@@ -187,7 +198,7 @@ async fn organization(core: &Arc<Core>) -> Result<OrgId> {
         Err(_) => {
             let new = NewUser {
                 email: EMAIL.to_owned(),
-                name: "Olivia Owner".to_owned(),
+                name: "Olivia Brandt".to_owned(),
                 password: SecretString::from(PASSWORD),
                 confirmed: true,
             };
@@ -231,7 +242,7 @@ const QUERY: &str =
     "{ agents(orgId: ORG, page: 1, limit: 3) { total data { name status server { name } } } }";
 
 /// Starts a conversation with the agent on this machine. docs/agents.md describes its reaction.
-const TALK: &str = "mutation { startConversation(orgId: ORG, input: { agentId: 1, text: \"ask Tea or coffee? | tea | coffee\" }) { id } }";
+const TALK: &str = "mutation { startConversation(orgId: ORG, input: { agentId: 1, text: \"Please refund order 1012.\" }) { id } }";
 
 /// The last message of a conversation, and the state of its delivery.
 const DELIVERED: &str = "{ messages(orgId: ORG, conversationId: ID, limit: 1) { data { content delivery { status code attempts error sentAt } } } }";
@@ -276,7 +287,7 @@ impl Shown {
         let Self { address, org, link, .. } = self;
         let token = self.token.expose_secret();
         let body = json!({ "query": QUERY.replace("ORG", &org.to_string()) });
-        let answer = json!({ "options": ["tea"] });
+        let answer = json!({ "options": ["approve"] });
         let webhook = self.webhook();
         let talk = json!({ "query": TALK.replace("ORG", &org.to_string()) });
         let width = PLACES.iter().map(|(_, path, _)| path.len()).max().unwrap_or_default();
@@ -291,9 +302,9 @@ impl Shown {
 
 Later, sign in at http://{address} with {EMAIL} / {PASSWORD}
 
-Two agents run on this machine: Marlow and Redline. When the demo starts for the first time, Marlow asks for approval of a
-refund, and which jacket to offer: decide it in the panel, under Approvals, and Marlow goes on. The other agents are examples,
-and stopped: their server is away.
+Two agents run on this machine: Marlow and Redline. Ask Marlow, under Get started: Where is order 1004? When the demo starts
+for the first time, Marlow asks for approval of a refund: decide it under Approvals, and Marlow goes on. The other agents are
+examples, and stopped: their server is away.
 
   organization    {org} (Northwind Outfitters)
   service token   {token}
@@ -308,7 +319,8 @@ Try:
     curl -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\
       -d '{body}' http://{address}/graphql
 
-  an agent that runs on this machine: it asks a question, a moment later, and goes on when you answer it
+  a refund by Marlow: it checks the order and the policy, asks a moment later, and goes on when you decide; ID is the
+  approval's
     curl -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\
       -d '{talk}' http://{address}/graphql
     curl -H 'Authorization: Bearer {token}' 'http://{address}/v1/org/{org}/approval?only_pending=true&page=1&limit=1'
@@ -323,7 +335,8 @@ Press Ctrl-C to stop; the data is kept."
     /// A command that writes to the channel as a customer would.
     fn webhook(&self) -> String {
         let Some(path) = &self.inbound else { return String::new() };
-        let body = json!({ "text": "Where is my order?", "origin_id": "ada", "origin_name": "Ada" });
+        let body =
+            json!({ "text": "Where is order 1004?", "origin_id": "amara", "origin_name": "Amara Jansen" });
         let delivered = json!({ "query": DELIVERED.replace("ORG", &self.org.to_string()) });
         let (address, token) = (self.address, self.token.expose_secret());
         format!(

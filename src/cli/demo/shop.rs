@@ -1,4 +1,5 @@
-//! The other side of the demo's channel "Shop": a program on this machine that takes the answers of its agent.
+//! The demo's shop, a program on this machine: it takes the answers of its agent on the channel "Shop", and offers its
+//! orders as the MCP server "Shop".
 
 use std::{
     io::{self, Write},
@@ -6,14 +7,21 @@ use std::{
 };
 
 use async_graphql::{InputType, MaybeUndefined};
-use axum::{Router, body::Bytes, http::StatusCode, routing::post};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::Request,
+    http::StatusCode,
+    routing::{any, post},
+};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::Failure;
+use super::{Failure, orders::OrderEndpoint};
 use crate::{
     base::{
-        ids::{AgentId, ChannelId},
+        enums::McpTransport,
+        ids::{AgentId, ChannelId, McpServerId},
         plain::without_controls,
         problem::{Problem, Result},
     },
@@ -22,9 +30,13 @@ use crate::{
         config::Config,
         store::sql::{RunSql as _, row, sql},
     },
-    domain::channels::{self, ChannelWebhookInput, CreateChannelInput, UpdateChannelInput},
+    domain::{
+        channels::{self, ChannelWebhookInput, CreateChannelInput, UpdateChannelInput},
+        mcp_servers::{self, CreateMcpServerInput, UpdateMcpServerInput},
+    },
 };
 
+/// Of the channel and of the MCP server.
 const NAME: &str = "Shop";
 /// Signs messages in both directions. Not a secret: the demo listens on this machine only.
 pub const SECRET: &str = "the-secret-of-the-demo-shop";
@@ -41,6 +53,7 @@ row! {
 /// The program, listening on a port that the system chose.
 pub struct Shop {
     listener: TcpListener,
+    /// Without a slash at the end.
     url: String,
 }
 
@@ -53,18 +66,40 @@ impl Shop {
         let here = Ipv4Addr::LOCALHOST;
         config.channels.networks.push(std::net::IpAddr::from(here).into());
         let listener = TcpListener::bind((here, 0)).await?;
-        let url = format!("http://{}/answers", listener.local_addr()?);
+        let url = format!("http://{}", listener.local_addr()?);
         Ok(Self { listener, url })
     }
 
-    /// Connects it with an agent.
+    /// The address for the agent's answers.
+    fn answers(&self) -> String {
+        format!("{}/answers", self.url)
+    }
+
+    /// The address of the MCP server.
+    fn orders(&self) -> String {
+        format!("{}/mcp", self.url)
+    }
+
+    /// Connects it with an agent: as a channel, and with its orders as tools.
     pub async fn connect(&self, scope: &Scope, agent: AgentId) -> Result<()> {
+        let server = CreateMcpServerInput {
+            name: NAME.to_owned(),
+            description: Some("Finds orders, and refunds them.".to_owned()),
+            transport: McpTransport::Http,
+            command: None,
+            args: None,
+            url: Some(self.orders()),
+            auth: None,
+            workspace: None,
+        };
+        let server = mcp_servers::create(scope, server).await?;
+        mcp_servers::set_agents(scope, server, &[agent]).await?;
         let input = json!({
             "name": NAME,
             "transport": "WEBHOOK",
             "agentId": agent,
             "webhook": {
-                "outboundUrl": self.url, "outboundSecret": SECRET, "inboundSecret": SECRET, "signatureHeader": HEADER,
+                "outboundUrl": self.answers(), "outboundSecret": SECRET, "inboundSecret": SECRET, "signatureHeader": HEADER,
             },
         });
         let input = async_graphql::Value::from_json(input).map_err(Problem::internal)?;
@@ -73,8 +108,10 @@ impl Shop {
         channels::create(scope, input).await.map(drop)
     }
 
-    /// Gives the channel the program's current address. Returns the path for messages, unless the channel was deleted.
+    /// Gives the channel and the MCP server the program's current address. Returns the path for messages, unless the
+    /// channel was deleted.
     pub async fn find(&self, scope: &Scope) -> Result<Option<String>> {
+        self.move_server(scope).await?;
         let sql = sql!(
             "SELECT id, inbound_slug FROM channels \
              WHERE organization_id = $org AND name = $2 AND transport = 'WEBHOOK' AND archived_at IS NULL"
@@ -82,7 +119,7 @@ impl Shop {
         let Some(Channel { id, inbound_slug }) = scope.one(sql, [NAME.into()]).await? else {
             return Ok(None);
         };
-        let url = MaybeUndefined::Value(self.url.clone());
+        let url = MaybeUndefined::Value(self.answers());
         let webhook = ChannelWebhookInput { outbound_url: url, ..ChannelWebhookInput::default() };
         let moved =
             UpdateChannelInput { webhook: MaybeUndefined::Value(webhook), ..UpdateChannelInput::default() };
@@ -90,7 +127,17 @@ impl Shop {
         Ok(Some(format!("/webhooks/webhook/{inbound_slug}")))
     }
 
-    /// Prints each answer, until the future is dropped.
+    async fn move_server(&self, scope: &Scope) -> Result<()> {
+        let sql = sql!(
+            "SELECT id FROM mcp_servers \
+             WHERE organization_id = $org AND name = $2 AND transport = 'HTTP' AND archived_at IS NULL"
+        );
+        let Some(id) = scope.scalar::<McpServerId>(sql, [NAME.into()]).await? else { return Ok(()) };
+        let url = MaybeUndefined::Value(self.orders());
+        mcp_servers::update(scope, id, UpdateMcpServerInput { url, ..UpdateMcpServerInput::default() }).await
+    }
+
+    /// Serves orders, and prints each answer, until the future is dropped.
     pub async fn serve(self, print: bool) {
         let answers = async move |body: Bytes| {
             if print {
@@ -98,7 +145,10 @@ impl Shop {
             }
             StatusCode::NO_CONTENT
         };
-        let _ = axum::serve(self.listener, Router::new().route("/answers", post(answers))).await;
+        let endpoint = OrderEndpoint::open();
+        let orders = move |request: Request| endpoint.answer(request);
+        let router = Router::new().route("/answers", post(answers)).route("/mcp", any(orders));
+        let _ = axum::serve(self.listener, router).await;
     }
 }
 

@@ -5,8 +5,16 @@ use toml::{Table, Value};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 /// Variables that are not settings: what [`super::Config`] reads besides, and what commands to a service take.
-pub(super) const OTHER_VARIABLES: &[&str] =
-    &["MUSTER_CONFIG", "MUSTER_KEYS", "MUSTER_ORG", "MUSTER_TOKEN", "MUSTER_URL"];
+pub(super) const OTHER_VARIABLES: &[&str] = &[
+    "MUSTER_CONFIG",
+    "MUSTER_DEMO_MODEL",
+    "MUSTER_DEMO_MODEL_KEY",
+    "MUSTER_DEMO_MODEL_URL",
+    "MUSTER_KEYS",
+    "MUSTER_ORG",
+    "MUSTER_TOKEN",
+    "MUSTER_URL",
+];
 
 /// The kind of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -244,7 +244,7 @@ async fn a_demo_that_is_killed_leaves_its_agents_to_the_next_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_demos_agent_asks_and_continues_once_decided() {
+async fn the_demos_agent_looks_orders_up_and_refunds_once_a_person_approves() {
     // A short path, for sockets below it.
     let folder = tempfile::Builder::new().prefix("md").tempdir_in("/tmp").unwrap();
     let held = Address::free();
@@ -252,37 +252,61 @@ async fn the_demos_agent_asks_and_continues_once_decided() {
     let client = reqwest::Client::new();
     let (demo, said) = demo(folder.path(), held.as_str(), &[], &[]);
     let org = said["organization_id"].clone();
-    for (kind, chosen, expected) in [
-        ("ACTION", "approve", "I was allowed to: Refund 89.00 EUR for ORD-48213"),
-        ("QUESTION", "Green, size M", "The answer is: Green, size M"),
+    let thread = async |conversation: &serde_json::Value| {
+        let query = format!(
+            "{{ messages(orgId: {org}, conversationId: {conversation}) {{ data {{ role kind content }} }} }}"
+        );
+        answer(&client, &said, &query).await["messages"]["data"].clone()
+    };
+    let says = async |conversation: &serde_json::Value, part: &str| {
+        let messages = thread(conversation).await;
+        let is_said = |message: &serde_json::Value| {
+            message["role"] == "ASSISTANT"
+                && message["content"]["text"].as_str().is_some_and(|text| text.contains(part))
+        };
+        messages.as_array().is_some_and(|messages| messages.iter().any(is_said))
+    };
+    let starts = async |text: &str| {
+        let start = format!(
+            "mutation {{ startConversation(orgId: {org}, input: {{ agentId: 1, text: \"{text}\" }}) {{ id }} }}"
+        );
+        answer(&client, &said, &start).await["startConversation"]["id"].clone()
+    };
+
+    let asked = starts("Where is order 1004?").await;
+    let state = "Order 1004 (Trail jacket, blue, size M) is on its way.";
+    until(state, async || says(&asked, state).await).await;
+    let messages = thread(&asked).await.to_string();
+    assert!(messages.contains("look_up_order") && messages.contains("TOOL_CALL"), "{messages}");
+    let greeted = starts("call look_up_order").await;
+    until("it says what it can do", async || says(&greeted, "I run without a model").await).await;
+
+    // The demo's own conversation, and one that is denied.
+    let denied = starts("Please refund order 1012.").await;
+    for (number, chosen, expected) in [
+        ("1007", "approve", "The refund is approved: 54.00 EUR for order 1007"),
+        ("1012", "deny", "the refund was not approved"),
     ] {
         let feed = format!(
-            "{{ approvalFeed(orgId: {org}, agentId: 1, kinds: [{kind}], status: [PENDING]) \
-             {{ data {{ id conversationId }} }} }}"
+            "{{ approvalFeed(orgId: {org}, agentId: 1, kinds: [ACTION], status: [PENDING]) \
+             {{ data {{ id title conversationId request {{ tool input }} }} }} }}"
         );
         let asks = async || {
             let pending = answer(&client, &said, &feed).await["approvalFeed"]["data"].clone();
-            Some(pending.as_array()?.first()?.clone())
+            let mut pending = pending.as_array()?.clone().into_iter();
+            pending.find(|approval| approval["request"]["input"]["order"] == number)
         };
-        let approval = found(asks).await.unwrap_or_else(|| panic!("Marlow never asks: {kind}"));
-        let (id, conversation) = (&approval["id"], &approval["conversationId"]);
+        let approval = found(asks).await.unwrap_or_else(|| panic!("Marlow never asks: {number}"));
+        assert_eq!(approval["request"]["tool"], "Shop.refund_order", "{approval}");
+        let id = &approval["id"];
         let decide = format!(
             "mutation {{ answerApproval(orgId: {org}, id: {id}, input: {{ options: [\"{chosen}\"] }}) {{ status }} }}"
         );
         let decided = answer(&client, &said, &decide).await;
         assert_eq!(decided["answerApproval"]["status"], "RESOLVED", "{decided}");
-        let thread = format!(
-            "{{ messages(orgId: {org}, conversationId: {conversation}) {{ data {{ role content }} }} }}"
-        );
-        let goes_on = async || {
-            let messages = answer(&client, &said, &thread).await["messages"]["data"].clone();
-            let is_said = |message: &serde_json::Value| {
-                message["role"] == "ASSISTANT" && message["content"]["text"] == expected
-            };
-            messages.as_array().is_some_and(|messages| messages.iter().any(is_said))
-        };
-        until(expected, goes_on).await;
+        until(expected, async || says(&approval["conversationId"], expected).await).await;
     }
+    assert!(says(&denied, "within the 30 days of our refund policy").await);
     drop(demo);
     ends(folder.path()).await;
 }

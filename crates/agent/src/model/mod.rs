@@ -190,7 +190,8 @@ async fn use_tool(turn: &mut Turn, offers: &[ToolOffer], request: ToolRequest) -
         };
         return turn.finish_call(&call, Outcome { failed, text }, None).await;
     };
-    if tool.server == OWN_SERVER || turn.request_permission(&call).await? {
+    let is_judged = tool.server == OWN_SERVER || turn.agent.is_judged_by_client();
+    if is_judged || turn.request_permission(&call).await? {
         turn.call(&call, tool).await?;
     }
     Ok(())

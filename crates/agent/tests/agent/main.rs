@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod client;
+mod demo;
 mod faults;
 mod mcp;
 mod models;

@@ -106,6 +106,21 @@ async fn tools_are_called_after_permission_and_answer_the_model() {
 }
 
 #[tokio::test]
+async fn muster_judges_each_call_itself_so_it_is_not_asked() {
+    let model = Model::start().await;
+    let openai = format!("{}/v1", model.url);
+    let access = [("MUSTER_AGENT_MODEL", "fake"), ("OPENAI_BASE_URL", openai.as_str())];
+    let mut agent = Agent::spawn(tempfile::tempdir().unwrap(), &access);
+    let client = json!({ "name": "muster", "version": "1" });
+    agent
+        .call("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {}, "clientInfo": client }))
+        .await;
+    let session = agent.session_with(server()).await;
+    let turn = agent.prompt(&session, "USE echo {\"message\": \"a\"}").await;
+    assert_eq!(turn.calls()[0].1, "completed");
+}
+
+#[tokio::test]
 async fn in_plan_mode_the_model_gets_no_tools_of_servers() {
     for provider in PROVIDERS {
         let model = Model::start().await;

@@ -14,8 +14,10 @@ import { cx } from '../../ui/cx'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Markdown } from '../../ui/markdown'
+import { Notice } from '../../ui/problem'
 import { Visible } from '../../ui/visible'
 import type { StartAgent, StartTalk } from './start-page'
+import { isOfDemo, SUGGESTIONS } from './suggestions'
 
 const Ask = graphql(`
   mutation AskFirst($orgId: Id!, $agentId: Id!, $text: String!) {
@@ -34,17 +36,30 @@ const TalkQuery = graphql(`
 export function AnswerStep({ agent, talk }: { agent: StartAgent; talk: StartTalk | undefined }) {
   const { id: orgId } = useOrg()
   const ask = useFormAct(Ask)
-  const [text, setText] = useState('Good morning')
+  // Without the shop's tools it only introduces itself.
+  const ofDemo = isOfDemo(agent) && agent.mcpServers.length > 0
+  const [text, setText] = useState<string>(ofDemo ? SUGGESTIONS[0] : 'Good morning')
   const [problem, setProblem] = useState<string | null>(null)
   const [begun, begin] = useState<number | null>(null)
   const shown = begun ?? talk?.id
-  if (shown) return <Talk id={shown} />
-  const submit = async () => {
-    const wrong = refusal(text, boundsOf('StartConversationInput.text'))
+  const submit = async (question: string) => {
+    const wrong = refusal(question, boundsOf('StartConversationInput.text'))
     if (wrong) return setProblem(wrong)
-    const { data, error } = await ask({ orgId, agentId: agent.id, text }, { quiet: true })
+    const { data, error } = await ask({ orgId, agentId: agent.id, text: question }, { quiet: true })
     if (data?.startConversation) begin(data.startConversation.id)
     else setProblem(fieldErrors(error).text ?? wordsOf(error))
+  }
+  const suggestions = ofDemo && (
+    <Suggestions agent={agent} busy={ask.pending} onChoose={(question) => void submit(question)} />
+  )
+  if (shown) {
+    return (
+      <>
+        <Talk id={shown} />
+        {suggestions}
+        {problem && <Notice>{problem}</Notice>}
+      </>
+    )
   }
   return (
     <form
@@ -52,12 +67,16 @@ export function AnswerStep({ agent, talk }: { agent: StartAgent; talk: StartTalk
       noValidate
       onSubmit={(event) => {
         event.preventDefault()
-        if (!ask.pending) void submit()
+        if (!ask.pending) void submit(text)
       }}
     >
       <Field
         label={`Write to ${agent.name}`}
-        hint="The reference agent repeats what you write, and says which turn it is."
+        hint={
+          ofDemo
+            ? 'It runs without a model, and knows the orders of the demo’s shop.'
+            : 'The reference agent repeats what you write, and says which turn it is.'
+        }
         error={problem}
       >
         <TextInput value={text} onValue={setText} autoComplete="off" />
@@ -67,7 +86,31 @@ export function AnswerStep({ agent, talk }: { agent: StartAgent; talk: StartTalk
           Send
         </Button>
       </Gate>
+      {suggestions}
     </form>
+  )
+}
+
+interface SuggestionsProps {
+  agent: StartAgent
+  busy: boolean
+  onChoose: (question: string) => void
+}
+
+/** Each begins a conversation. */
+function Suggestions({ agent, busy, onChoose }: SuggestionsProps) {
+  return (
+    <ul aria-label="Suggested questions" className="mt-3 flex flex-wrap gap-2">
+      {SUGGESTIONS.map((question) => (
+        <li key={question}>
+          <Gate on={agent} may="agent.interact">
+            <Button size="sm" disabled={busy} onClick={() => onChoose(question)}>
+              {question}
+            </Button>
+          </Gate>
+        </li>
+      ))}
+    </ul>
   )
 }
 

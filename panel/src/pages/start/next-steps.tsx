@@ -6,12 +6,13 @@ import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
 import { buttonClass } from '../../ui/button'
 import { nextSteps } from './next'
+import { isOfDemo } from './suggestions'
 
 const NextQuery = graphql(`
   query NextSteps($orgId: Id!, $agentId: Id!) {
     organization(orgId: $orgId) { id modelCredentials { id } }
     agent(orgId: $orgId, id: $agentId) {
-      id hasModelCredential approvalAskThreshold approvalBlockThreshold approvalCategories
+      id modelOverride hasModelCredential approvalAskThreshold approvalBlockThreshold approvalCategories
     }
     skills(orgId: $orgId, page: 1, limit: 200) { data { id assignmentCount } }
     channelFeed(orgId: $orgId, limit: 1) { data { id } }
@@ -32,6 +33,7 @@ export function NextSteps({ agentId }: { agentId: number }) {
   const isSet = (value: number | null | undefined) => value !== null && value !== undefined
   const steps = nextSteps(
     {
+      isOfDemo: isOfDemo(agent),
       hasModelCredential: Boolean(organization?.modelCredentials.length || agent?.hasModelCredential),
       hasAssignedSkill: Boolean(skills?.data.some(({ assignmentCount }) => assignmentCount > 0)),
       hasApprovalRules:

@@ -2,6 +2,8 @@
 import type { LinkProps } from '@tanstack/react-router'
 
 export interface Facts {
+  /** It answers by the demo's rules until it gets another model. */
+  isOfDemo: boolean
   hasModelCredential: boolean
   hasAssignedSkill: boolean
   hasApprovalRules: boolean
@@ -22,14 +24,19 @@ export interface NextStep {
 export function nextSteps(facts: Facts, org: number, agent: number | undefined): NextStep[] {
   const to = (path: string, search: object, params = {}) =>
     ({ to: path, search, params: { org, ...params } }) as LinkProps
+  const settings = agent
+    ? to('/o/$org/agents/$id', { tab: 'settings' }, { id: agent })
+    : to('/o/$org/agents', {})
   return [
     {
       id: 'key',
       title: 'Give it a model',
-      about: 'A key of a provider, which agents use without seeing it.',
-      action: 'Add a model key',
-      isDone: facts.hasModelCredential,
-      link: to('/o/$org/settings', { tab: 'money' }),
+      about: facts.isOfDemo
+        ? 'It answers by rules so far. Name a model, and give it a key.'
+        : 'A key of a provider, which agents use without seeing it.',
+      action: facts.isOfDemo ? 'Choose a model' : 'Add a model key',
+      isDone: facts.hasModelCredential && !facts.isOfDemo,
+      link: facts.isOfDemo ? settings : to('/o/$org/settings', { tab: 'money' }),
     },
     {
       id: 'skill',
@@ -45,7 +52,7 @@ export function nextSteps(facts: Facts, org: number, agent: number | undefined):
       about: 'From which risk on it asks a person, and what it may never do.',
       action: 'Set its approvals',
       isDone: facts.hasApprovalRules,
-      link: agent ? to('/o/$org/agents/$id', { tab: 'settings' }, { id: agent }) : to('/o/$org/agents', {}),
+      link: settings,
     },
     {
       id: 'channel',

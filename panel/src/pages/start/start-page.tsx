@@ -23,7 +23,7 @@ const StartQuery = graphql(`
   query FirstRun($orgId: Id!) {
     servers(orgId: $orgId, page: 1, limit: 20, sort: CREATED) { data { id name status hasProvisioningToken } }
     agentFeed(orgId: $orgId, sort: CREATED, limit: 20) {
-      data { id name status statusReason statusDetail server { id name } viewerCan }
+      data { id name status statusReason statusDetail modelOverride mcpServers { id } server { id name } viewerCan }
     }
     conversationFeed(orgId: $orgId, limit: 100) {
       data { id agentId transport lastMessage { seq role } }
@@ -43,9 +43,10 @@ export function progressOf(data: FirstRun) {
   // Messages from customers, by mail for example, are not tests by the team.
   const talks = (data.conversationFeed?.data ?? []).filter(({ transport }) => transport === 'INTERNAL')
   const server = servers.find(({ status }) => status === 'ONLINE' || status === 'DEGRADED')
-  // Answered, regardless of who started it: the agent wrote last.
-  const answered = talks.find(({ lastMessage }) => lastMessage?.role === 'ASSISTANT')
   const running = agents.filter(({ status }) => status === 'RUNNING')
+  // Answered, regardless of who started it: the agent wrote last. Better one that runs, and can be asked again.
+  const ended = talks.filter(({ lastMessage }) => lastMessage?.role === 'ASSISTANT')
+  const answered = ended.find(({ agentId }) => running.some(({ id }) => id === agentId)) ?? ended[0]
   // The agent that answered, so that all steps refer to the same one.
   const agent = running.find(({ id }) => id === answered?.agentId) ?? running[0]
   return { servers, agents, talks, server, agent, answered }
@@ -106,11 +107,19 @@ function FirstRunPage() {
   )
 }
 
-/** Takes the page out of the navigation, for this person and organization. The palette still finds it. */
+/** Whether this person has put the page away, in this organization. */
+function usePutAway() {
+  const { id } = useOrg()
+  const [{ startPutAway = [] }] = usePreferences()
+  return startPutAway.includes(id)
+}
+
+/** Takes the page out of the navigation and the next steps out of the page, for this person and organization. The
+ * palette still finds it. */
 function PutAway() {
   const { id } = useOrg()
-  const [{ startPutAway = [] }, change] = usePreferences()
-  const isAway = startPutAway.includes(id)
+  const [, change] = usePreferences()
+  const isAway = usePutAway()
   return (
     <Button
       icon={isAway ? Eye : EyeOff}
@@ -130,6 +139,7 @@ function Steps({ data }: { data: FirstRun }) {
   const done = [Boolean(server), Boolean(agent), Boolean(answered)]
   const now = done.indexOf(false)
   const asked = agents.find(({ id }) => id === answered?.agentId) ?? agent
+  const isAway = usePutAway()
   return (
     <>
       <ol className="space-y-4">
@@ -162,7 +172,7 @@ function Steps({ data }: { data: FirstRun }) {
         </Step>
       </ol>
       {now === -1 && <Done agentId={agent?.id} conversationId={answered?.id} />}
-      {now === -1 && agent && <NextSteps agentId={agent.id} />}
+      {answered && asked && !isAway && <NextSteps agentId={asked.id} />}
       {now === -1 && server && <RealAgent server={server} />}
     </>
   )
