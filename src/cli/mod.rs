@@ -44,7 +44,10 @@ use secrecy::{ExposeSecret, SecretString};
 
 pub use self::{failure::Failure, output::Output, policy::write_defaults, serve::serve};
 use crate::{
-    base::{ids::OrgId, time::Timestamp},
+    base::{
+        ids::{AN_ID, MAX_ID, OrgId},
+        time::Timestamp,
+    },
     core::{
         Core,
         access::org_policies,
@@ -359,6 +362,12 @@ async fn load_keys_if_possible(core: Arc<Core>) -> Result<Arc<Core>, Failure> {
 /// Parses an instant from the command line.
 fn instant(text: &str) -> Result<Timestamp, String> {
     text.parse().map_err(|_| "give a time such as 2027-01-31T08:00:00Z".to_owned())
+}
+
+/// Parses a record's id from the command line.
+fn read_id(text: &str) -> Result<i64, String> {
+    let id = text.parse().ok().filter(|id: &i64| (1..=MAX_ID).contains(id));
+    id.ok_or_else(|| format!("an id is {AN_ID}, such as 7"))
 }
 
 /// The URL of a page with a link's token, for the operator to hand over.

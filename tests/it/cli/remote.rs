@@ -106,6 +106,8 @@ async fn requests_are_decided_from_the_command_line() {
     assert_eq!(all["approvals"].as_array().unwrap().len(), 4);
     assert_eq!(run(&["approval", "show", &old]).await.expect()["comment"], "late");
     run(&["approval", "answer", &asked]).await.refused(2, "USAGE");
+    let said = run(&["approval", "show", "abc"]).await.refused(2, "USAGE");
+    assert!(said.contains("'abc'") && said.contains("an id is a positive integer"), "{said}");
 }
 
 #[tokio::test]
