@@ -261,7 +261,7 @@ async fn enable(cli: &Cli, who: &AccountArgs) -> Result<Output, Failure> {
 
 async fn erase(cli: &Cli, who: &EraseArgs) -> Result<Output, Failure> {
     if !who.forever {
-        return Err(Failure::new("An erasure can't be undone. Add --forever to confirm it."));
+        return Err(Failure::invalid("An erasure can't be undone. Add --forever to confirm it."));
     }
     let core = cli.open_unbound().await?;
     let done = rights::erase_person(&core, &who.person).await?;

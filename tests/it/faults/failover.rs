@@ -75,10 +75,10 @@ async fn once_a_url_that_asks_for_the_primary_gets_no_standby() {
     drop(primary);
     let url = format!("{}&target_session_attrs=read-write", standby.url());
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
-    let said = program.run(&["org", "list", "--json"]).refused(1, "FAILED");
+    let said = program.run(&["org", "list", "--json"]).refused(1, "UNAVAILABLE");
     assert!(said.contains("no PostgreSQL server can be written") && said.contains("a standby"), "{said}");
     // Otherwise one server may be a standby, from which commands can read.
     let program = Program::new(&[("MUSTER_DATABASE_URL", &standby.url()), ("MUSTER_LOG", "off")]);
-    let said = program.run(&["org", "list", "--json"]).refused(1, "FAILED");
+    let said = program.run(&["org", "list", "--json"]).refused(1, "NOT_FOUND");
     assert!(said.contains("no Muster tables"), "{said}");
 }

@@ -388,7 +388,7 @@ async fn an_erased_person_is_nowhere_to_be_found() {
     ] {
         assert!(before.iter().any(|found| found == place), "{place}: {before:?}");
     }
-    app.refuses(&["user", "erase", ADDRESS], 1, "FAILED").await;
+    app.refuses(&["user", "erase", ADDRESS], 1, "VALIDATION_FAILED").await;
     let done = app.cli(&["user", "erase", ADDRESS, "--forever"]).await.expect();
     assert_eq!((&done["id"], &done["organizations"]), (&json!(user), &json!([app.org])));
     // The texts of messages stay: a notice says who stopped the organization.
