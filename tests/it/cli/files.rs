@@ -347,6 +347,12 @@ async fn a_secret_is_written_where_none_is_or_on_request() {
     assert!(before.iter().zip(&after).all(|(before, after)| before != after), "both are sealed again");
     let said = site.refused(&app.owner, &["apply", "--secrets", &file]).await;
     assert!(said.contains("house.yaml:26: the variable MAIL_USER is not set"), "{said}");
+    site.file("pass.txt", "\n");
+    let said = site.refused(&app.owner, &["apply", "--secrets", &file]).await;
+    assert!(said.contains("house.yaml:27: pass.txt: the file is empty"), "{said}");
+    fs::remove_file(site.folder.path().join("pass.txt")).unwrap();
+    let said = site.refused(&app.owner, &["apply", "--secrets", &file]).await;
+    assert!(said.contains("house.yaml:27: the file is out of reach: No such file"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
