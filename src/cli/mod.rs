@@ -35,6 +35,7 @@ mod session;
 mod token;
 mod unit;
 mod user;
+mod vacuum;
 mod version;
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, sync::Arc};
@@ -146,6 +147,8 @@ enum Command {
     Backup(backup::Backup),
     /// Restore a backup where no database exists yet
     Restore(backup::Restore),
+    /// Rewrite the database file (SQLite) without its free space, which has deleted data
+    Vacuum,
     /// Check that everything is in order, and say what to do if it is not
     Doctor(doctor::Doctor),
     /// Show and check the settings
@@ -214,6 +217,7 @@ impl Command {
             Self::Migrate(command) => command.run(cli).await,
             Self::Backup(command) => command.run(cli).await,
             Self::Restore(command) => command.run(cli).await,
+            Self::Vacuum => vacuum::vacuum(cli).await,
             Self::Doctor(command) => command.run(cli).await,
             Self::Config(command) => command.run(cli),
             Self::Org(command) => command.run(cli).await,

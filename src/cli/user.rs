@@ -14,7 +14,7 @@ use crate::{
     domain::{
         notifications, orgs,
         people::{self, Account, AccountFilter, Details, Disabled, Membership, NewUser, OrganizationRef},
-        rights,
+        rights::{self, ErasedPerson},
     },
     resolvers::RECHECK,
 };
@@ -265,15 +265,30 @@ async fn erase(cli: &Cli, who: &EraseArgs) -> Result<Output, Failure> {
     }
     let core = cli.open_unbound().await?;
     let done = rights::erase_person(&core, &who.person).await?;
+    let is_sqlite = core.config.database.is_sqlite();
     core.shut_down().await;
-    let text = format!(
-        "Erased: {}, {}, {} and {} in records. The contents of messages and files stay; docs/personal-data.md says more.\n",
+    Ok(Output::with_text(json!(done), erasure_in_words(&done, is_sqlite)))
+}
+
+/// What was erased, where the name was replaced, and what stays.
+fn erasure_in_words(done: &ErasedPerson, is_sqlite: bool) -> String {
+    let mut text = format!(
+        "Erased: {}, {} and {}.\n",
         done.id.map_or_else(|| "no account".to_owned(), |id| format!("account {id}")),
         with_noun(done.contacts, "contact"),
         with_noun(done.invitations, "invitation"),
-        with_noun(done.names, "name"),
     );
-    Ok(Output::with_text(json!(done), text))
+    if !done.names.is_empty() {
+        text.push_str("The name was replaced in:\n");
+    }
+    for (column, rows) in &done.names {
+        let _ = writeln!(text, "    {column}: {}", with_noun(*rows, "row"));
+    }
+    text.push_str("Texts, such as those of messages and files, stay: docs/personal-data.md lists them.\n");
+    if is_sqlite {
+        text.push_str("The free space of the database file has the name until `muster vacuum`.\n");
+    }
+    text
 }
 
 async fn reset_password(cli: &Cli, who: &AccountArgs) -> Result<Output, Failure> {
