@@ -357,3 +357,19 @@ impl Cli {
         Ok((core, user))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_erasure_says_what_and_where() {
+        let names = [("audit_log.actor_name".to_owned(), 12), ("messages.author_name".to_owned(), 1)];
+        let done = ErasedPerson { contacts: 1, names: names.into(), ..ErasedPerson::default() };
+        let said = erasure_in_words(&done, false);
+        let expected = "Erased: no account, 1 contact and 0 invitations.\nThe name was replaced in:\n    \
+                        audit_log.actor_name: 12 rows\n    messages.author_name: 1 row\n";
+        assert!(said.starts_with(expected) && !said.contains("vacuum"), "{said}");
+        assert!(erasure_in_words(&done, true).contains("until `muster vacuum`"));
+    }
+}
