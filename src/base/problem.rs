@@ -111,7 +111,7 @@ codes! {
     IdempotencyInProgress = "IDEMPOTENCY_IN_PROGRESS", CONFLICT, "Idempotency key in progress",
         "The first request with this `Idempotency-Key` is still in progress. `Retry-After` says when to try again.";
     IdempotencyInDoubt = "IDEMPOTENCY_IN_DOUBT", CONFLICT, "Response to the idempotency key lost",
-        "The change for this `Idempotency-Key` was made, but its response was lost or not kept. It will not be made again: read the record.";
+        "The change for this `Idempotency-Key` was made, but its response was lost or not kept. It will not be made again: `details.records` names the records that it created.";
     LinkInvalid = "LINK_INVALID", GONE, "Link invalid",
         "The link or code has been used, has expired, or has been replaced by a newer one. Request a new one.";
     PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED, "Precondition failed",

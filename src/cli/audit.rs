@@ -115,7 +115,7 @@ impl Verify {
     async fn verify_database(&self, cli: &Cli) -> Result<Vec<Report>, Failure> {
         let is_single = self.org.is_some() || self.instance;
         if !is_single && self.at_least.iter().any(|known| known.chain.is_none()) {
-            return Err(Failure::new(
+            return Err(Failure::invalid(
                 "SEQ:HASH applies to a single log: choose it with --org, --instance or --file, or name it: ORG:SEQ:HASH",
             ));
         }
@@ -146,8 +146,9 @@ impl Verify {
             return Ok(AuditKey::known(&cli.settings()?.existing_keys()?));
         }
         let parse = |text: &String| {
-            PublicKey::parse(text)
-                .ok_or_else(|| Failure::new(format!("{text:?} is not a key printed by `muster audit key`")))
+            PublicKey::parse(text).ok_or_else(|| {
+                Failure::invalid(format!("{text:?} is not a key printed by `muster audit key`"))
+            })
         };
         self.key.iter().map(parse).collect()
     }
@@ -155,7 +156,7 @@ impl Verify {
 
 fn verify_file(path: &Path, keys: &[PublicKey], known: &[Checkpoint]) -> Result<Report, Failure> {
     let shown = path.display();
-    let file = File::open(path).map_err(|error| Failure::new(format!("{shown}: {error}")))?;
+    let file = File::open(path).map_err(|error| Failure::of_file(path, &error))?;
     let mut verifier: Option<Verifier<'_>> = None;
     for (n, line) in BufReader::new(file).split(b'\n').enumerate() {
         let line = line.map_err(|error| Failure::new(format!("{shown}: {error}")))?;
@@ -173,7 +174,7 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: &[Checkpoint]) -> Result<
                 verifier = Some(begun);
             }
             (None, _) => {
-                return Err(Failure::new(format!("{shown}: the first line is not an export header")));
+                return Err(Failure::invalid(format!("{shown}: the first line is not an export header")));
             }
             (Some(verifier), Ok(line)) => verifier.take_line(line),
             (Some(verifier), Err(error)) => {
@@ -181,7 +182,7 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: &[Checkpoint]) -> Result<
             }
         }
     }
-    let verifier = verifier.ok_or_else(|| Failure::new(format!("{shown}: the file is empty")))?;
+    let verifier = verifier.ok_or_else(|| Failure::invalid(format!("{shown}: the file is empty")))?;
     Ok(verifier.finish(None, 0))
 }
 
@@ -202,7 +203,7 @@ impl Checkpoint {
         match self.chain.filter(|chain| !chains.contains(chain)) {
             None => Ok(()),
             Some(chain) => {
-                Err(Failure::new(format!("--at-least names the log of {chain}, which is not verified")))
+                Err(Failure::invalid(format!("--at-least names the log of {chain}, which is not verified")))
             }
         }
     }
@@ -251,7 +252,7 @@ impl Export {
         if let (Some(from), Some(to)) = (self.from, self.to)
             && from >= to
         {
-            return Err(Failure::new("--from must be before --to"));
+            return Err(Failure::invalid("--from must be before --to"));
         }
         let core = cli.open_as_is().await?;
         let chain = match &self.org {

@@ -49,7 +49,7 @@ impl Restore {
         let config = cli.settings()?;
         // A missing backup file is reported before anything else.
         let read = std::fs::File::open(&self.file);
-        read.map_err(|error| Failure::new(format!("{}: {error}", self.file.display())))?;
+        read.map_err(|error| Failure::of_file(&self.file, &error))?;
         Owner::check(&config)?;
         open::make_folder(&config)?;
         let _owner = Owner::acquire(&config, "muster restore")?;

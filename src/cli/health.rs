@@ -9,7 +9,7 @@ use url::Url;
 
 use super::{Cli, Failure, Output};
 use crate::{
-    base::{bounds, plain::without_controls},
+    base::{bounds, plain::without_controls, problem::Code},
     core::outbound,
 };
 
@@ -36,7 +36,7 @@ impl Health {
             return Ok(Output::with_text(json!({ "ready": true, "url": url }), "ready"));
         }
         let detail = detail(answer).await;
-        Err(Failure::new(format!("{url} answers {status} {detail}").trim_end()))
+        Err(Failure::with_code(Code::Unavailable, format!("{url} answers {status} {detail}").trim_end()))
     }
 }
 

@@ -128,7 +128,7 @@ impl Invite {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let (core, MemberArgs { org, email, role }) = (cli.open().await?, self.member);
         if !self.link && !core.mailer.is_on() {
-            return Err(Failure::new(
+            return Err(Failure::invalid(
                 "mail.url is not set, so no mail can be sent: set it, or print the link with --link",
             ));
         }

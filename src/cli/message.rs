@@ -30,16 +30,16 @@ pub struct RereadArgs {
     #[arg(long)]
     org: Option<String>,
     /// Only messages from the channel with this id
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = super::read_id)]
     channel: Option<i64>,
     /// Only in the conversation with this id
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = super::read_id)]
     conversation: Option<i64>,
     /// Print the changes without making them
     #[arg(long)]
     dry_run: bool,
     /// The ids of messages [default: all that are kept]
-    #[arg(value_name = "MESSAGE")]
+    #[arg(value_name = "MESSAGE", value_parser = super::read_id)]
     messages: Vec<i64>,
 }
 

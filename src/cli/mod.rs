@@ -35,6 +35,7 @@ mod session;
 mod token;
 mod unit;
 mod user;
+mod vacuum;
 mod version;
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, sync::Arc};
@@ -44,7 +45,10 @@ use secrecy::{ExposeSecret, SecretString};
 
 pub use self::{failure::Failure, output::Output, policy::write_defaults, serve::serve};
 use crate::{
-    base::{ids::OrgId, time::Timestamp},
+    base::{
+        ids::{AN_ID, MAX_ID, OrgId},
+        time::Timestamp,
+    },
     core::{
         Core,
         access::org_policies,
@@ -143,6 +147,8 @@ enum Command {
     Backup(backup::Backup),
     /// Restore a backup where no database exists yet
     Restore(backup::Restore),
+    /// Rewrite the database file (SQLite) without its free space, which has deleted data
+    Vacuum,
     /// Check that everything is in order, and say what to do if it is not
     Doctor(doctor::Doctor),
     /// Show and check the settings
@@ -211,6 +217,7 @@ impl Command {
             Self::Migrate(command) => command.run(cli).await,
             Self::Backup(command) => command.run(cli).await,
             Self::Restore(command) => command.run(cli).await,
+            Self::Vacuum => vacuum::vacuum(cli).await,
             Self::Doctor(command) => command.run(cli).await,
             Self::Config(command) => command.run(cli),
             Self::Org(command) => command.run(cli).await,
@@ -359,6 +366,12 @@ async fn load_keys_if_possible(core: Arc<Core>) -> Result<Arc<Core>, Failure> {
 /// Parses an instant from the command line.
 fn instant(text: &str) -> Result<Timestamp, String> {
     text.parse().map_err(|_| "give a time such as 2027-01-31T08:00:00Z".to_owned())
+}
+
+/// Parses a record's id from the command line.
+fn read_id(text: &str) -> Result<i64, String> {
+    let id = text.parse().ok().filter(|id: &i64| (1..=MAX_ID).contains(id));
+    id.ok_or_else(|| format!("an id is {AN_ID}, such as 7"))
 }
 
 /// The URL of a page with a link's token, for the operator to hand over.

@@ -63,7 +63,7 @@ pub(super) async fn owned(
 /// Fails if the SQLite database does not exist.
 pub(super) fn require_file(config: &Config) -> Result<(), Failure> {
     match database_file(config) {
-        Ok(file) if !file.exists() => Err(Failure::new(format!(
+        Ok(file) if !file.exists() => Err(Failure::not_found(format!(
             "There is no database at {} (data_dir). Set MUSTER_DATA_DIR or data_dir to the installation's folder, or create a \
              new installation with `muster migrate`.",
             file.display()
@@ -123,13 +123,13 @@ async fn require_keys(config: &Config) -> Result<(), Failure> {
         return Err(blank());
     }
     let file = config.keys_file.display();
-    Err(Failure::new(format!(
+    Err(Failure::not_found(format!(
         "There is no key file at {file} (keys_file). Copy the installation's key file there; `muster migrate` creates a new one."
     )))
 }
 
 fn blank() -> Failure {
-    Failure::new(
+    Failure::not_found(
         "The database has no Muster tables, or the role is not allowed to see them (database.url). Use the installation's \
          database and the role that owns it, or create a new installation with `muster migrate`.",
     )

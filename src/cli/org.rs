@@ -12,7 +12,7 @@ use super::{
     user::send_mail,
 };
 use crate::{
-    base::{enums::Plan, plain::without_controls},
+    base::{enums::Plan, plain::without_controls, problem::Code},
     core::access::Scope,
     domain::{
         emergency_stop,
@@ -140,10 +140,11 @@ impl Create {
         orgs::check_name(&self.name)?;
         let name = self.name.trim().to_owned();
         if !self.same_name && orgs::all(&core.db).await?.iter().any(|org| org.name == name) {
-            return Err(Failure::new(format!(
+            let detail = format!(
                 "An organization named `{name}` already exists (see `muster org list`). Choose another name, or \
                  --same-name to create a second one: commands then need their ids."
-            )));
+            );
+            return Err(Failure::with_code(Code::NameTaken, detail));
         }
         let is_known = people::find_user(&core, &self.owner_email).await.is_ok();
         let owner = people::invite_user(&core, &self.owner_email).await?;

@@ -90,7 +90,7 @@ pub(super) fn create(path: &Path) -> Result<File, Failure> {
         ErrorKind::AlreadyExists => {
             Failure::new(format!("{} already exists and will not be overwritten", path.display()))
         }
-        _ => Failure::new(format!("{}: {error}", path.display())),
+        _ => Failure::of_file(path, &error),
     })
 }
 

@@ -26,14 +26,14 @@ impl NewPassword {
             return line(io::stdin().lock());
         }
         if !io::stdin().is_terminal() {
-            return Err(Failure::new(
+            return Err(Failure::invalid(
                 "there is no terminal to ask for the password: pass it on standard input with --password-stdin",
             ));
         }
         let password: SecretString = rpassword::prompt_password("Password: ")?.into();
         let again: SecretString = rpassword::prompt_password("Repeat the password: ")?.into();
         if password.expose_secret() != again.expose_secret() {
-            return Err(Failure::new("the two passwords differ; nothing was changed"));
+            return Err(Failure::invalid("the two passwords differ; nothing was changed"));
         }
         Ok(password)
     }
@@ -43,15 +43,15 @@ impl NewPassword {
 fn line(input: impl Read) -> Result<SecretString, Failure> {
     let mut text = String::new();
     let read = input.take(DETAIL as u64 + 1).read_to_string(&mut text);
-    read.map_err(|error| Failure::new(format!("the password on standard input: {error}")))?;
+    read.map_err(|error| Failure::invalid(format!("the password on standard input: {error}")))?;
     let kept =
         text.strip_suffix('\n').map_or(text.len(), |line| line.strip_suffix('\r').unwrap_or(line).len());
     text.truncate(kept);
     let password = SecretString::from(text);
     match password.expose_secret() {
-        "" => Err(Failure::new("standard input is empty: it must contain the password")),
+        "" => Err(Failure::invalid("standard input is empty: it must contain the password")),
         text if text.len() > DETAIL || text.contains(['\n', '\r']) => {
-            Err(Failure::new("standard input must contain the password on one line, and nothing else"))
+            Err(Failure::invalid("standard input must contain the password on one line, and nothing else"))
         }
         _ => Ok(password),
     }

@@ -45,10 +45,10 @@ pub struct Seed {
 impl Seed {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         if self.agents == 0 && (self.conversations > 0 || self.approvals > 0) {
-            return Err(Failure::new("conversations and approvals need agents: add --agents"));
+            return Err(Failure::invalid("conversations and approvals need agents: add --agents"));
         }
         if self.conversations == 0 && self.messages > 0 {
-            return Err(Failure::new("messages need conversations: add --conversations"));
+            return Err(Failure::invalid("messages need conversations: add --conversations"));
         }
         let core = cli.open().await?;
         let scope = Scope::system(&core, orgs::find(&core, &self.org).await?);

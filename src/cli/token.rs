@@ -68,7 +68,7 @@ pub struct Rotate {
     #[arg(long)]
     org: String,
     /// The token's id
-    #[arg(long)]
+    #[arg(long, value_parser = super::read_id)]
     id: i64,
     /// How many seconds the old secret keeps working; 0: not at all
     #[arg(long, value_name = "SECONDS", default_value_t = OVERLAP.as_secs(), value_parser = clap::value_parser!(u64).range(..=2_592_000))]
@@ -81,7 +81,7 @@ pub struct Revoke {
     #[arg(long)]
     org: String,
     /// The token's id
-    #[arg(long)]
+    #[arg(long, value_parser = super::read_id)]
     id: i64,
 }
 

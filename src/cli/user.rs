@@ -14,7 +14,7 @@ use crate::{
     domain::{
         notifications, orgs,
         people::{self, Account, AccountFilter, Details, Disabled, Membership, NewUser, OrganizationRef},
-        rights,
+        rights::{self, ErasedPerson},
     },
     resolvers::RECHECK,
 };
@@ -261,19 +261,34 @@ async fn enable(cli: &Cli, who: &AccountArgs) -> Result<Output, Failure> {
 
 async fn erase(cli: &Cli, who: &EraseArgs) -> Result<Output, Failure> {
     if !who.forever {
-        return Err(Failure::new("An erasure can't be undone. Add --forever to confirm it."));
+        return Err(Failure::invalid("An erasure can't be undone. Add --forever to confirm it."));
     }
     let core = cli.open_unbound().await?;
     let done = rights::erase_person(&core, &who.person).await?;
+    let is_sqlite = core.config.database.is_sqlite();
     core.shut_down().await;
-    let text = format!(
-        "Erased: {}, {}, {} and {} in records. The contents of messages and files stay; docs/personal-data.md says more.\n",
+    Ok(Output::with_text(json!(done), erasure_in_words(&done, is_sqlite)))
+}
+
+/// What was erased, where the name was replaced, and what stays.
+fn erasure_in_words(done: &ErasedPerson, is_sqlite: bool) -> String {
+    let mut text = format!(
+        "Erased: {}, {} and {}.\n",
         done.id.map_or_else(|| "no account".to_owned(), |id| format!("account {id}")),
         with_noun(done.contacts, "contact"),
         with_noun(done.invitations, "invitation"),
-        with_noun(done.names, "name"),
     );
-    Ok(Output::with_text(json!(done), text))
+    if !done.names.is_empty() {
+        text.push_str("The name was replaced in:\n");
+    }
+    for (column, rows) in &done.names {
+        let _ = writeln!(text, "    {column}: {}", with_noun(*rows, "row"));
+    }
+    text.push_str("Texts, such as those of messages and files, stay: docs/personal-data.md lists them.\n");
+    if is_sqlite {
+        text.push_str("The free space of the database file has the name until `muster vacuum`.\n");
+    }
+    text
 }
 
 async fn reset_password(cli: &Cli, who: &AccountArgs) -> Result<Output, Failure> {
@@ -340,5 +355,21 @@ impl Cli {
         let core = self.open_unbound().await?;
         let user = people::find_user_by(&core.db, &who.user).await?;
         Ok((core, user))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_erasure_says_what_and_where() {
+        let names = [("audit_log.actor_name".to_owned(), 12), ("messages.author_name".to_owned(), 1)];
+        let done = ErasedPerson { contacts: 1, names: names.into(), ..ErasedPerson::default() };
+        let said = erasure_in_words(&done, false);
+        let expected = "Erased: no account, 1 contact and 0 invitations.\nThe name was replaced in:\n    \
+                        audit_log.actor_name: 12 rows\n    messages.author_name: 1 row\n";
+        assert!(said.starts_with(expected) && !said.contains("vacuum"), "{said}");
+        assert!(erasure_in_words(&done, true).contains("until `muster vacuum`"));
     }
 }

@@ -13,6 +13,12 @@ use async_graphql::{
 
 use crate::base::plain::is_line;
 
+/// The most labels of a record.
+pub const MAX_LABELS: usize = 50;
+
+/// The most characters of a label's name, and of its value.
+pub const LONGEST_LABEL: usize = 255;
+
 /// The bounds of one value. `None` means unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {

@@ -5,11 +5,12 @@
 //! same on both interfaces.
 
 use async_graphql::{
-    Value,
+    Name, Value,
+    indexmap::IndexMap,
     registry::{MetaInputValue, MetaType, MetaTypeName, Registry},
 };
 
-use super::bounds::{Bounds, is_folder};
+use super::bounds::{Bounds, LONGEST_LABEL, MAX_LABELS, is_folder};
 use crate::base::{ids::AN_ID, spelling::snake_case};
 use crate::base::{
     numerals::with_noun,
@@ -160,22 +161,17 @@ impl<'a> Validator<'a> {
         }
     }
 
-    fn object(
-        &mut self,
-        declared: &async_graphql::indexmap::IndexMap<String, MetaInputValue>,
-        value: Value,
-        pointer: &str,
-    ) -> Value {
+    fn object(&mut self, declared: &IndexMap<String, MetaInputValue>, value: Value, pointer: &str) -> Value {
         let Value::Object(mut given) = value else {
             self.wrong_type(pointer, "an object");
             return value;
         };
-        let mut checked = async_graphql::indexmap::IndexMap::new();
+        let mut checked = IndexMap::new();
         for (name, field) in declared {
             let spelled = self.spell(name);
             let value = given.shift_remove(spelled.as_str());
             if let Some(value) = self.check(field, value, &format!("{pointer}/{spelled}")) {
-                checked.insert(async_graphql::Name::new(name), value);
+                checked.insert(Name::new(name), value);
             }
         }
         let known: Vec<String> = if given.is_empty() {
@@ -223,7 +219,36 @@ impl<'a> Validator<'a> {
             ("String" | "SecretString", _) => self.wrong_type(pointer, "a string"),
             ("Timestamp", Value::String(text)) if text.parse::<crate::base::time::Timestamp>().is_ok() => {}
             ("Timestamp", _) => self.wrong_type(pointer, "a timestamp such as 2026-01-31T08:00:00.000Z"),
+            ("Labels", Value::Object(labels)) => self.labels(labels, pointer),
+            ("Labels", _) => self.wrong_type(pointer, "an object whose values are strings"),
             (name, value) => self.other_scalar(name, value, pointer),
+        }
+    }
+
+    fn labels(&mut self, labels: &IndexMap<Name, Value>, pointer: &str) {
+        if labels.len() > MAX_LABELS {
+            let what = last(pointer);
+            let detail = format!("`{what}` can have at most {MAX_LABELS} labels, not {}.", labels.len());
+            return self.wrong(pointer, "TOO_LONG", detail);
+        }
+        for (name, value) in labels {
+            self.label_text("A name in", name, pointer);
+            let at = format!("{pointer}/{}", escape(name));
+            match value {
+                Value::String(text) => self.label_text("The label", text, &at),
+                _ => self.wrong_type(&at, "a string"),
+            }
+        }
+    }
+
+    fn label_text(&mut self, what: &str, text: &str, pointer: &str) {
+        let count = text.chars().count();
+        if text.contains('\0') {
+            self.nul(pointer);
+        } else if count > LONGEST_LABEL {
+            let name = last(pointer);
+            let detail = format!("{what} `{name}` can have at most {LONGEST_LABEL} characters, not {count}.");
+            self.wrong(pointer, "TOO_LONG", detail);
         }
     }
 
@@ -294,9 +319,10 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// Whether the value at `pointer` already has a violation.
+    /// Whether the value at `pointer`, or a part of it, already has a violation.
     fn blames(&self, pointer: &str) -> bool {
-        matches!(self.violations.last(), Some(Violation { at: At::Pointer(at), .. }) if at == pointer)
+        let Some(Violation { at: At::Pointer(at), .. }) = self.violations.last() else { return false };
+        at.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     fn spell(&self, name: &str) -> String {

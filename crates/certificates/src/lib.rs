@@ -9,7 +9,7 @@ use std::{
     error::Error,
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use jiff::Timestamp;
@@ -79,13 +79,18 @@ pub fn read_with_text(path: &Path) -> Result<(Vec<CertificateDer<'static>>, Vec<
     Ok((certificates, pem))
 }
 
-/// The system's authorities, and these.
-pub fn with_system(more: &[CertificateDer<'static>]) -> RootCertStore {
+/// The system's authorities, read at their first use: every store begins as a copy of this one.
+static SYSTEM: LazyLock<RootCertStore> = LazyLock::new(|| {
     let found = rustls_native_certs::load_native_certs();
     for error in found.errors {
         tracing::warn!(%error, "a certificate of the system can't be read");
     }
-    let mut roots = of(&found.certs);
+    of(&found.certs)
+});
+
+/// The system's authorities, and these.
+pub fn with_system(more: &[CertificateDer<'static>]) -> RootCertStore {
+    let mut roots = SYSTEM.clone();
     roots.add_parsable_certificates(more.iter().cloned());
     roots
 }

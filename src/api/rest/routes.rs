@@ -108,6 +108,7 @@ pub const ROUTES: &[Route] = &[
     post("/v1/org/{org_id}/conversation/{id}/take-over", "TakeOverConversation").no_tool(),
     post("/v1/org/{org_id}/conversation/{id}/hand-back", "HandBackConversation").no_tool(),
     create("/v1/org/{org_id}/conversation/{conversation_id}/message", "PostMessage"),
+    get("/v1/org/{org_id}/message/{id}", "GetMessage").no_tool(),
     get("/v1/org/{org_id}/turn", "ListTurns").no_tool(),
     get("/v1/org/{org_id}/turn/{id}", "GetTurn"),
     post("/v1/org/{org_id}/turn/{id}/cancel", "CancelTurn"),

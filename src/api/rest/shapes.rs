@@ -13,7 +13,10 @@ use serde_json::{Map, Value, json};
 use super::{Operation, Source, operation::Input};
 use crate::{
     base::spelling::snake_case,
-    resolvers::{bounds::Bounds, values_of_scalar},
+    resolvers::{
+        bounds::{Bounds, LONGEST_LABEL, MAX_LABELS},
+        values_of_scalar,
+    },
 };
 
 /// A single line that isn't blank, as in [`Bounds::line`]: without any character that
@@ -231,9 +234,9 @@ impl<'a> Shapes<'a> {
             "SecretString" => json!({ "type": "string", "writeOnly": true }),
             "Labels" => json!({
                 "type": "object",
-                "maxProperties": 50,
-                "propertyNames": { "maxLength": 255, "pattern": TEXT },
-                "additionalProperties": { "type": "string", "maxLength": 255, "pattern": TEXT },
+                "maxProperties": MAX_LABELS,
+                "propertyNames": { "maxLength": LONGEST_LABEL, "pattern": TEXT },
+                "additionalProperties": { "type": "string", "maxLength": LONGEST_LABEL, "pattern": TEXT },
             }),
             "String" => json!({ "type": "string" }),
             // Any JSON.

@@ -10,10 +10,10 @@ use super::{
     records::{Fields, Names, fields_of, key_of, sorted},
 };
 use crate::{
-    base::permission::Permission,
+    base::{permission::Permission, problem::Code},
     cli::{
         Failure,
-        remote::{Remote, taken},
+        remote::{Refusal, Remote, taken},
     },
 };
 
@@ -56,9 +56,36 @@ pub struct Existing {
     pub policy: Option<Policy>,
 }
 
+/// The permissions that the caller lacks for reading, so that all are named at once.
+#[derive(Default)]
+struct Missing(BTreeSet<String>);
+
+impl Missing {
+    /// The answer. Empty if it needs a permission that the caller lacks.
+    fn note<T: Default>(&mut self, answer: Result<T, Refusal>) -> Result<T, Refusal> {
+        match answer {
+            Err(Refusal { permission: Some(permission), .. }) => {
+                self.0.insert(permission);
+                Ok(T::default())
+            }
+            answer => answer,
+        }
+    }
+
+    fn into_result(self) -> Result<(), Failure> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let all = self.0.into_iter().collect::<Vec<_>>().join(", ");
+        let detail = format!("You do not have all permissions that this needs. Missing: {all}.");
+        Err(Failure::with_code(Code::PermissionDenied, detail))
+    }
+}
+
 impl Existing {
     pub async fn read(remote: &Remote) -> Result<Self, Failure> {
-        let mut organization = remote.call("Organization", Map::new()).await?;
+        let mut missing = Missing::default();
+        let mut organization = missing.note(remote.call("Organization", Map::new()).await)?;
         let organization = taken(&mut organization, "organization");
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let permissions: BTreeSet<String> =
@@ -72,7 +99,7 @@ impl Existing {
             hosts: hosts(&organization["allowedHosts"]),
             policy: None,
         };
-        for member in remote.list("Members").await? {
+        for member in missing.note(remote.list("Members").await)? {
             let id = member["id"].as_i64().unwrap_or_default();
             existing.names.add_member(id, member["email"].as_str().unwrap_or_default());
         }
@@ -82,10 +109,11 @@ impl Existing {
                 Kind::ModelCredential => {
                     organization["modelCredentials"].as_array().cloned().unwrap_or_default()
                 }
-                _ => remote.list(about.list).await?,
+                _ => missing.note(remote.list(about.list).await)?,
             };
             existing.add(about.kind, rows);
         }
+        missing.into_result()?;
         existing.equip_agents();
         if existing.permissions.contains(Permission::PolicyView.as_str()) {
             existing.policy = Some(policy::read(remote, existing.id).await?);

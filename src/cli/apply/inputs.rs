@@ -1,6 +1,6 @@
 //! What is sent to the service: from fields with names and references to inputs with ids and secrets.
 
-use std::fs;
+use std::path::Path;
 
 use async_graphql::registry::{MetaInputValue, MetaType, MetaTypeName};
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use super::{
     records::{Fields, Names},
 };
 use crate::{
-    base::{bounds, problem::At, spelling::camel_case},
+    base::{problem::At, spelling::camel_case},
     core::config,
     resolvers::{
         Catalogue,
@@ -203,7 +203,7 @@ impl<'a> Inputs<'a> {
             (Some(name), _) => {
                 config::variable(name).ok_or_else(|| format!("the variable {name} is not set"))
             }
-            (_, Some(path)) => secret_file(path),
+            (_, Some(path)) => config::read_secret(Path::new(path)),
             _ => Err("a secret is missing".to_owned()),
         };
         found.map_or_else(
@@ -214,17 +214,6 @@ impl<'a> Inputs<'a> {
             Value::String,
         )
     }
-}
-
-/// The secret in a file, without the line break that editors add.
-fn secret_file(path: &str) -> Result<String, String> {
-    let size = fs::metadata(path).map_err(|error| format!("{path}: {error}"))?.len();
-    if size > bounds::TEXT as u64 {
-        return Err(format!("{path} is too large for a secret"));
-    }
-    let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-    let text = text.strip_suffix('\n').unwrap_or(&text);
-    Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
 }
 
 /// A pointer into an input as one into a file, where ids are names.

@@ -52,7 +52,7 @@ impl Mistakes {
     /// # Errors
     /// Lists every mistake.
     pub fn into_result(self) -> Result<(), Failure> {
-        if self.0.is_empty() { Ok(()) } else { Err(Failure::new(self.0.join("\n"))) }
+        if self.0.is_empty() { Ok(()) } else { Err(Failure::invalid(self.0.join("\n"))) }
     }
 }
 
@@ -93,15 +93,14 @@ impl Wanted {
             let shown = path.display();
             let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
             let Some(language) = Language::of(extension) else {
-                return Err(Failure::new(format!(
+                return Err(Failure::invalid(format!(
                     "{shown}: the name must end in .yaml, .yml, .json or .toml"
                 )));
             };
-            let text =
-                std::fs::read_to_string(path).map_err(|error| Failure::new(format!("{shown}: {error}")))?;
+            let text = std::fs::read_to_string(path).map_err(|error| Failure::of_file(path, &error))?;
             let documents = language.read(&text);
             let documents = documents.map_err(|Mistake { line, what }| {
-                Failure::new(without_controls(&format!("{shown}:{line}: {what}")))
+                Failure::invalid(without_controls(&format!("{shown}:{line}: {what}")))
             })?;
             let folder = path.parent().unwrap_or(Path::new(""));
             let mut reading = Reading {

@@ -178,7 +178,7 @@ impl Demo {
         if !config.listen.ip().is_loopback() {
             let detail = "everyone knows the demo's password, so it only serves this machine. Use an address such as \
                           127.0.0.1:8080, or `muster serve` with accounts of your own";
-            return Err(Failure::new(format!("{}: {detail}", config.listen)));
+            return Err(Failure::invalid(format!("{}: {detail}", config.listen)));
         }
         if config.log.filter == Config::in_folder(&self.data_dir)?.log.filter {
             "warn".clone_into(&mut config.log.filter);

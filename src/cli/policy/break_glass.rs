@@ -27,10 +27,10 @@ impl BreakGlass {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let reason = self.reason.trim();
         if reason.is_empty() {
-            return Err(Failure::new("--reason: give a reason; the audit log records it"));
+            return Err(Failure::invalid("--reason: give a reason; the audit log records it"));
         }
         if !is_line(reason) {
-            return Err(Failure::new("--reason: must be one line without control characters"));
+            return Err(Failure::invalid("--reason: must be one line without control characters"));
         }
         // Both are checked before anything changes. `muster migrate` might not start either.
         let db = cli.any_database().await?;

@@ -46,7 +46,7 @@ impl Candidate {
                 let (org, text) = policies::text_of(db, version).await?;
                 before.with_org(org, text.as_deref()).map_err(|problems| super::refused(&problems))?
             }
-            (None, None) => return Err(Failure::new("--version: there is no database with versions")),
+            (None, None) => return Err(Failure::not_found("--version: there is no database with versions")),
         };
         Ok((before, after))
     }

@@ -79,5 +79,5 @@ async fn role_of(cli: &Cli, org: OrgId, email: &str) -> Result<Role, Failure> {
     let db = cli.database().await?;
     let role = people::find_role_in(&db, org, email).await;
     db.close().await;
-    role?.ok_or_else(|| Failure::new(format!("{email} is not a member of organization {org}")))
+    role?.ok_or_else(|| Failure::not_found(format!("{email} is not a member of organization {org}")))
 }

@@ -43,7 +43,7 @@ impl Export {
         db.close().await;
         let (org, text) = found?;
         let Some(text) = text else {
-            return Err(Failure::new(format!("Organization {org} has no rules of its own.")));
+            return Err(Failure::not_found(format!("Organization {org} has no rules of its own.")));
         };
         if let Some(out) = &self.out {
             write(out, &text)

@@ -130,5 +130,5 @@ fn in_force_when(file: Option<&Path>) -> String {
 /// An invalid policy.
 fn refused(problems: &[policy::LintProblem]) -> Failure {
     let lines: Vec<String> = problems.iter().map(|problem| without_controls(&problem.to_string())).collect();
-    Failure::new(format!("the policy is invalid:\n{}", lines.join("\n")))
+    Failure::invalid(format!("the policy is invalid:\n{}", lines.join("\n")))
 }

@@ -68,16 +68,15 @@ impl Publish {
             None => cli.settings()?.policy_dir,
         };
         let Some(folder) = folder else {
-            return Err(Failure::new(
+            return Err(Failure::invalid(
                 "--dir: name the folder with the file; the service has no policy folder (policy_dir)",
             ));
         };
         let path = folder.join(file);
         std::fs::read_to_string(&path).map_err(|error| {
-            let path = path.display();
-            Failure::new(format!(
-                "{path}: {error}. To take the organization's own rules out of force, publish an empty file."
-            ))
+            Failure::of_file(&path, &error).reworded(|said| {
+                format!("{said}. To take the organization's own rules out of force, publish an empty file.")
+            })
         })
     }
 }

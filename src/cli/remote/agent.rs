@@ -143,5 +143,5 @@ async fn change(
 fn broken_off(agent: &Value, changed: &[Value], refusal: Refusal) -> Failure {
     let done: Vec<String> = changed.iter().map(|agent| agent["name"].to_string()).collect();
     let before = if done.is_empty() { String::new() } else { format!(" (done: {})", done.join(", ")) };
-    Failure::new(format!("{}: {}{before}", agent["name"], Failure::from(refusal)))
+    Failure::from(refusal).reworded(|said| format!("{}: {said}{before}", agent["name"]))
 }

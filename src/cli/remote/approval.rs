@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::{Map, Value, json};
 
 use super::{Remote, Target, shown};
-use crate::cli::{Cli, Failure, Output};
+use crate::cli::{Cli, Failure, Output, read_id};
 
 #[derive(Debug, clap::Args)]
 pub struct Approval {
@@ -25,22 +25,26 @@ enum What {
     /// Show a request
     Show {
         /// The request's id
+        #[arg(value_parser = read_id)]
         id: i64,
     },
     /// Approve an action
     Approve {
         /// The request's id
+        #[arg(value_parser = read_id)]
         id: i64,
     },
     /// Deny an action
     Deny {
         /// The request's id
+        #[arg(value_parser = read_id)]
         id: i64,
     },
     /// Answer a question
     #[command(group(clap::ArgGroup::new("answer").required(true).multiple(true).args(["option", "text"])))]
     Answer {
         /// The request's id
+        #[arg(value_parser = read_id)]
         id: i64,
         /// The id or label of an option; may be repeated
         #[arg(long)]
@@ -58,6 +62,7 @@ enum What {
 #[derive(Debug, clap::Args)]
 struct Closing {
     /// The request's id
+    #[arg(value_parser = read_id)]
     id: i64,
     /// A comment
     #[arg(long)]

@@ -56,6 +56,8 @@ pub struct Target {
 #[derive(Debug)]
 pub struct Refusal {
     code: Option<Code>,
+    /// The permission that the caller lacks.
+    pub permission: Option<String>,
     pub detail: String,
     /// The invalid values: where in the input (a JSON pointer), and why.
     pub errors: Vec<(String, String)>,
@@ -93,7 +95,7 @@ impl Target {
         if self.url.scheme() == "https" || self.insecure_http || is_here(&self.url) {
             return Ok(());
         }
-        Err(Failure::new(format!(
+        Err(Failure::invalid(format!(
             "{} is not encrypted, and the token would be sent in clear. Use https, or add --insecure-http.",
             self.url
         )))
@@ -121,14 +123,15 @@ fn is_here(url: &Url) -> bool {
 }
 
 fn authorization() -> Result<HeaderValue, Failure> {
+    let unauthenticated = |detail| Failure::with_code(Code::Unauthenticated, detail);
     let Some(token) = config::variable("MUSTER_TOKEN").map(SecretString::from) else {
-        return Err(Failure::new(
+        return Err(unauthenticated(
             "MUSTER_TOKEN is not set. Set it to a service token (`muster token create`), or to the access token of a \
              person's session (`muster session create`).",
         ));
     };
     let header = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret().trim()));
-    let mut header = header.map_err(|_| Failure::new("MUSTER_TOKEN is not a token."))?;
+    let mut header = header.map_err(|_| unauthenticated("MUSTER_TOKEN is not a token."))?;
     header.set_sensitive(true);
     Ok(header)
 }
@@ -137,7 +140,7 @@ impl Remote {
     /// The organization that a person means. A service token belongs to one, but can't ask which.
     async fn own_organization(&self, name: Option<&str>) -> Result<i64, Failure> {
         let needed = |detail: &str| {
-            Failure::new(format!("{detail} Set MUSTER_ORG or --org to the organization's id."))
+            Failure::invalid(format!("{detail} Set MUSTER_ORG or --org to the organization's id."))
         };
         let viewer = self.send("Memberships", json!({})).await;
         let viewer = viewer.map_err(|refusal| match refusal.code {
@@ -221,7 +224,7 @@ impl Remote {
                 read => return read,
             }
         }
-        Err(Refusal::new(format!("{} allows no more calls for now.", self.url)))
+        Err(Refusal::new(Code::RateLimited, format!("{} allows no more calls for now.", self.url)))
     }
 
     async fn post(&self, body: &str) -> Result<Response, Refusal> {
@@ -233,7 +236,7 @@ impl Remote {
         let sent = self.client.execute(request).await;
         sent.map_err(|error| {
             let why = outbound::certificate_error(&error).unwrap_or_else(|| root_cause(&error));
-            Refusal::new(format!("{} does not answer: {why}", self.url))
+            Refusal::new(Code::Unavailable, format!("{} does not answer: {why}", self.url))
         })
     }
 }
@@ -248,7 +251,8 @@ fn pause(answer: &Response) -> Duration {
 async fn read(answer: Response) -> Result<Value, Refusal> {
     let status = answer.status();
     let body = outbound::read_body(answer, LONGEST_ANSWER).await;
-    let body = body.map_err(|error| Refusal::new(format!("The answer broke off: {error}")))?;
+    let body =
+        body.map_err(|error| Refusal::new(Code::Unavailable, format!("The answer broke off: {error}")))?;
     let mut answer: Value = muster_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
     if let Some(error) = answer.pointer("/errors/0").filter(|error| error["message"].is_string()) {
         return Err(Refusal::read(&error["extensions"], &error["message"], status));
@@ -266,8 +270,8 @@ pub fn taken(answer: &mut Value, key: &str) -> Value {
 }
 
 impl Refusal {
-    fn new(detail: impl Into<String>) -> Self {
-        Self { code: None, detail: detail.into(), errors: Vec::new() }
+    fn new(code: Code, detail: String) -> Self {
+        Self { code: Some(code), permission: None, detail, errors: Vec::new() }
     }
 
     /// From the facts of a problem document, or of a GraphQL error.
@@ -280,7 +284,8 @@ impl Refusal {
         };
         let errors = facts["errors"].as_array().into_iter().flatten();
         let errors = errors.take(bounds::LIST).map(|error| (said(&error["pointer"]), said(&error["detail"])));
-        Self { code, detail, errors: errors.collect() }
+        let permission = facts["details"]["permission"].as_str().map(str::to_owned);
+        Self { code, permission, detail, errors: errors.collect() }
     }
 }
 

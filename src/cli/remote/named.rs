@@ -10,7 +10,7 @@ pub fn found<'a>(records: &'a [Value], word: &str, reference: &str) -> Result<&'
     let by_id =
         || records.iter().find(|record| record["id"].as_i64().is_some_and(|id| reference == id.to_string()));
     let missing =
-        || Failure::new(format!("There is no {word} `{reference}`. `muster {word} list` shows all."));
+        || Failure::not_found(format!("There is no {word} `{reference}`. `muster {word} list` shows all."));
     by_name.or_else(by_id).ok_or_else(missing)
 }
 

@@ -19,17 +19,19 @@ pub(super) fn read(path: &Path) -> Result<(String, String), ConfigError> {
     Ok((name, text))
 }
 
-/// The secret in a file: its text, without one newline at its end. Only the name of an existing file is shown: someone
-/// may have written the secret where the name belongs.
-pub(super) fn read_secret(path: &Path) -> Result<String, ConfigError> {
-    std::fs::metadata(path)
-        .map_err(|error| ConfigError(vec![format!("the file is out of reach: {error}")]))?;
-    let (name, mut text) = read(path)?;
+/// The secret in a file: its text, without one newline at its end.
+///
+/// # Errors
+/// Why it can't be read, in words. Only the name of an existing file is shown: someone may have written the secret where
+/// the name belongs.
+pub fn read_secret(path: &Path) -> Result<String, String> {
+    std::fs::metadata(path).map_err(|error| format!("the file is out of reach: {error}"))?;
+    let (name, mut text) = read(path).map_err(|ConfigError(why)| why.join("; "))?;
     let kept =
         text.strip_suffix('\n').map_or(text.len(), |line| line.strip_suffix('\r').unwrap_or(line).len());
     text.truncate(kept);
     if text.is_empty() {
-        return Err(ConfigError(vec![format!("{name}: the file is empty")]));
+        return Err(format!("{name}: the file is empty"));
     }
     Ok(text)
 }

@@ -10,7 +10,6 @@ use toml::{
 use zeroize::Zeroizing;
 
 use super::{
-    error::ConfigError,
     file,
     settings::{self, OTHER_VARIABLES, SETTINGS, hint},
 };
@@ -179,8 +178,7 @@ impl Layer {
             }
             let text = match file::read_secret(Path::new(&path)) {
                 Ok(text) => Value::String(text),
-                Err(ConfigError(why)) => {
-                    let why = why.join("; ");
+                Err(why) => {
                     mistakes.push(format!(
                         "{place}: {why}. Name a file that this user can read, with the secret only"
                     ));

@@ -38,6 +38,7 @@ mod shown;
 mod tokens;
 
 pub use error::ConfigError;
+pub use file::read_secret;
 pub use layer::{DEFAULT, Origin};
 pub use layers::variable;
 pub use limits::RequestLimits;

@@ -129,8 +129,7 @@ fn read_secret(table: &mut Table) -> Result<(), String> {
     let Some(path) = path.as_str() else {
         return Err(".client_secret_file: must be the path of a file".to_owned());
     };
-    let secret = file::read_secret(Path::new(path))
-        .map_err(|ConfigError(why)| format!(".client_secret_file: {}", why.join("; ")))?;
+    let secret = file::read_secret(Path::new(path)).map_err(|why| format!(".client_secret_file: {why}"))?;
     table.insert("client_secret".to_owned(), Value::String(secret));
     Ok(())
 }

@@ -303,6 +303,19 @@ impl Db {
         Ok(row.map(|row| row.try_get_by("version")).transpose()?.unwrap_or_default())
     }
 
+    /// Rewrites an SQLite file without free space, and empties its log: neither has deleted data afterwards. Returns
+    /// whether the log is empty: it is not while another process reads it.
+    ///
+    /// # Errors
+    /// Another process keeps the file busy, or there is no space for a copy of it.
+    pub async fn vacuum(&self) -> Result<bool, DbErr> {
+        self.execute("VACUUM", vec![]).await?;
+        let empty = "PRAGMA wal_checkpoint(TRUNCATE)".to_owned();
+        let rows = self.write.rows(empty, Values(vec![])).await?;
+        let is_busy = rows.first().map(|row| row.try_get_by_index::<i64>(0)).transpose()?;
+        Ok(is_busy == Some(0))
+    }
+
     /// PostgreSQL's clock. Fails on SQLite.
     pub async fn time(&self) -> Result<Option<Timestamp>, DbErr> {
         let now = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now";

@@ -1,7 +1,10 @@
 //! Erases a person: replaces their name and addresses wherever a column holds them. Ids stay, so that records still say
 //! that the same person did this and that. The contents of messages and files stay as they are.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use sea_orm::Value;
 use serde::Serialize;
@@ -20,6 +23,9 @@ use crate::{
     domain::{contacts, people},
 };
 
+/// The columns in which a name was replaced, such as `messages.author_name`, and in how many rows of each.
+pub type ReplacedNames = BTreeMap<String, u64>;
+
 /// What was erased.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ErasedPerson {
@@ -27,8 +33,8 @@ pub struct ErasedPerson {
     pub id: Option<UserId>,
     /// The organizations that it belonged to.
     pub organizations: Vec<OrgId>,
-    /// The names that were replaced in records.
-    pub names: u64,
+    /// Where the name was replaced.
+    pub names: ReplacedNames,
     /// The contacts that had the address.
     pub contacts: u64,
     /// The invitations that had the address.
@@ -60,16 +66,18 @@ pub async fn erase_person(core: &Arc<Core>, reference: &str) -> Result<ErasedPer
         return Err(Problem::new(Code::NotFound, detail));
     }
     // The account goes last: its address finds the contacts again after an interruption.
-    let mut count = 0;
+    let mut erased = ErasedPerson { invitations, ..ErasedPerson::default() };
     for contact in contacts {
-        erase_contact(&Scope::system(core, contact.organization_id), contact.contact_id).await?;
-        count += 1;
+        let scope = Scope::system(core, contact.organization_id);
+        erase_contact(&scope, contact.contact_id, &mut erased.names).await?;
+        erased.contacts += 1;
     }
-    let erased = match account {
-        Some(account) => erase_account(core, Person { id: account.id, name: &account.name }).await?,
-        None => ErasedPerson::default(),
-    };
-    Ok(ErasedPerson { contacts: count, invitations, ..erased })
+    if let Some(account) = account {
+        let person = Person { id: account.id, name: &account.name };
+        erased.organizations = erase_account(core, person, &mut erased.names).await?;
+        erased.id = Some(account.id);
+    }
+    Ok(erased)
 }
 
 /// A customer's number, which is a contact's address, must not erase the account with this id.
@@ -101,8 +109,13 @@ async fn require_other_owners(core: &Core, user: UserId) -> Result<()> {
     Err(Problem::new(Code::Conflict, detail))
 }
 
-/// The name goes last, because it finds the rows that have nothing else.
-async fn erase_account(core: &Arc<Core>, person: Person<'_>) -> Result<ErasedPerson> {
+/// Returns the organizations that the person belonged to. The name goes last, because it finds the rows that have nothing
+/// else.
+async fn erase_account(
+    core: &Arc<Core>,
+    person: Person<'_>,
+    replaced: &mut ReplacedNames,
+) -> Result<Vec<OrgId>> {
     people::disable_user(core, person.id).await?;
     let organizations = queries::organizations_of(core, person.id).await?;
     let known: BTreeSet<OrgId> = queries::organizations_known_to(core, person.id)
@@ -113,9 +126,9 @@ async fn erase_account(core: &Arc<Core>, person: Person<'_>) -> Result<ErasedPer
     for org in &organizations {
         people::remove_member(&Scope::system(core, *org), person.id).await?;
     }
-    let mut names = replace_names(core, person, None).await?;
+    replace_names(core, person, None, replaced).await?;
     for org in known {
-        names += replace_names(core, person, Some(org)).await?;
+        replace_names(core, person, Some(org), replaced).await?;
     }
     for table in RIGHTS {
         if let Erased::Rows(rows) = table.erased {
@@ -123,7 +136,7 @@ async fn erase_account(core: &Arc<Core>, person: Person<'_>) -> Result<ErasedPer
         }
     }
     people::erase_user(core, person.id, ERASED).await?;
-    Ok(ErasedPerson { id: Some(person.id), organizations, names, ..ErasedPerson::default() })
+    Ok(organizations)
 }
 
 /// Erases a member from an organization. False: they are its only OWNER, so nothing was done.
@@ -138,13 +151,18 @@ pub(super) async fn erase_member(scope: &Scope, user: UserId) -> Result<bool> {
     }
     people::erase_invitations_of(scope, user).await?;
     let name = people::user(&scope.core, user).await?.name;
-    replace_names(&scope.core, Person { id: user, name: &name }, Some(scope.org)).await?;
+    let person = Person { id: user, name: &name };
+    replace_names(&scope.core, person, Some(scope.org), &mut ReplacedNames::new()).await?;
     Ok(true)
 }
 
 /// Replaces a person's name in the tables of one organization, or in all.
-async fn replace_names(core: &Core, person: Person<'_>, org: Option<OrgId>) -> Result<u64> {
-    let mut replaced = 0;
+async fn replace_names(
+    core: &Core,
+    person: Person<'_>,
+    org: Option<OrgId>,
+    replaced: &mut ReplacedNames,
+) -> Result<()> {
     for table in RIGHTS {
         let Erased::Names(names) = table.erased else { continue };
         for name in names {
@@ -152,14 +170,21 @@ async fn replace_names(core: &Core, person: Person<'_>, org: Option<OrgId>) -> R
             else {
                 continue;
             };
-            replaced += core.db.rewrite(table.table, (&assignment, &condition), &values).await?;
+            let count = core.db.rewrite(table.table, (&assignment, &condition), &values).await?;
+            add(replaced, table.table, name.column, count);
         }
     }
-    Ok(replaced)
+    Ok(())
+}
+
+fn add(replaced: &mut ReplacedNames, table: &str, column: &str, count: u64) {
+    if count > 0 {
+        *replaced.entry(format!("{table}.{column}")).or_default() += count;
+    }
 }
 
 /// Erases a contact, if it is still there.
-pub(super) async fn erase_contact(scope: &Scope, id: ContactId) -> Result<()> {
+pub(super) async fn erase_contact(scope: &Scope, id: ContactId, replaced: &mut ReplacedNames) -> Result<()> {
     let tx = scope.begin().await?;
     let addresses = match contacts::erase(&tx, id, ERASED).await {
         Err(problem) if problem.code == Code::NotFound => return Ok(()),
@@ -168,7 +193,8 @@ pub(super) async fn erase_contact(scope: &Scope, id: ContactId) -> Result<()> {
     queries::forget_addresses(&tx, id, &addresses).await?;
     tx.commit().await?;
     let values: [Value; 3] = [ERASED.into(), scope.org.into(), id.into()];
-    scope.core.db.rewrite("messages", queries::NAME_OF_CONTACT, &values).await?;
+    let count = scope.core.db.rewrite("messages", queries::NAME_OF_CONTACT, &values).await?;
+    add(replaced, "messages", "author_name", count);
     delete_all(&scope.core, "message_sources", queries::SOURCES_OF_CONTACT, &values[1..]).await
 }
 

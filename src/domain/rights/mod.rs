@@ -19,7 +19,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 
 pub use self::{
-    erase::{ErasedPerson, erase_person},
+    erase::{ErasedPerson, ReplacedNames, erase_person},
     export::export,
     tables::{Deleted, ERASED, Erased, Exported, RIGHTS, SECRETS, TableRights},
 };
@@ -206,7 +206,7 @@ async fn carry_out(scope: &Scope, due: &queries::Erasure) -> Result<bool> {
                 return Ok(false);
             }
             if let Some(contact) = due.contact_id {
-                erase::erase_contact(scope, contact).await?;
+                erase::erase_contact(scope, contact, &mut ReplacedNames::new()).await?;
             }
             let tx = scope.begin().await?;
             queries::delete(&tx, due.id).await?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_graphql::{InputObject, MaybeUndefined};
 
-use crate::resolvers::bounds::{bounds, items, length, name, not_null};
+use crate::resolvers::bounds::{LONGEST_LABEL, MAX_LABELS, bounds, items, length, name, not_null};
 
 /// A new server.
 #[derive(InputObject)]
@@ -101,9 +101,12 @@ pub struct Labels(pub BTreeMap<String, String>);
 impl async_graphql::ScalarType for Labels {
     fn parse(value: async_graphql::Value) -> async_graphql::InputValueResult<Self> {
         let labels: BTreeMap<String, String> = async_graphql::from_value(value)?;
-        let fits = |text: &String| text.chars().count() <= 255 && !text.contains('\0');
-        if labels.len() > 50 || !labels.iter().all(|(key, value)| fits(key) && fits(value)) {
-            return Err("labels must be at most 50 strings of at most 255 characters each".into());
+        let fits = |text: &String| text.chars().count() <= LONGEST_LABEL && !text.contains('\0');
+        if labels.len() > MAX_LABELS || !labels.iter().all(|(key, value)| fits(key) && fits(value)) {
+            let rule = format!(
+                "labels must be at most {MAX_LABELS} pairs of strings of at most {LONGEST_LABEL} characters each"
+            );
+            return Err(rule.into());
         }
         Ok(Self(labels))
     }

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     base::{
         enums::{ConversationSort, ConversationStatus, SortOrder},
-        ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, OrgId},
+        ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, MessageId, OrgId},
         permission::Permission,
         time::Timestamp,
     },
@@ -161,6 +161,12 @@ impl ConversationQuery {
         org_id: OrgId,
         id: ConversationId,
     ) -> Answer<One<Conversation>> {
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
+    }
+
+    /// One message.
+    #[graphql(directive = permit::apply(Permission::AgentOutputView))]
+    async fn message(&self, ctx: &Context<'_>, org_id: OrgId, id: MessageId) -> Answer<One<Message>> {
         answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
     }
 

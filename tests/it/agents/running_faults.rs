@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::{
     agents::running::House,
-    harness::{Address, Crew, found, until},
+    harness::{Address, ChildProcess, Crew, found, until},
 };
 
 /// The process that is killed.
@@ -162,31 +162,21 @@ pub async fn nothing_is_lost(
     assert!(answered as u64 <= turns.div_ceil(3), "{thread:#?}");
 }
 
-/// `muster demo`. It ends without warning.
-pub struct Demo(std::process::Child);
-
-impl Drop for Demo {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Runs `muster demo` in this folder, with further `options` and `variables`, and returns its output once it serves.
 pub fn demo(
     folder: &std::path::Path,
     address: &str,
     options: &[&str],
     variables: &[(&str, &str)],
-) -> (Demo, serde_json::Value) {
+) -> (ChildProcess, serde_json::Value) {
     use std::io::{BufRead, BufReader};
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_muster"));
     command.args(["demo", "--json", "--listen", address, "--data-dir"]).arg(folder).env_clear();
     command.envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
     command.args(options).envs(variables.iter().copied());
-    let mut demo = Demo(command.stdout(std::process::Stdio::piped()).spawn().unwrap());
+    let mut demo = ChildProcess::spawn(command.stdout(std::process::Stdio::piped())).unwrap();
     let mut said = String::new();
-    BufReader::new(demo.0.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
+    BufReader::new(demo.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
     (demo, serde_json::from_str(&said).expect("it becomes ready"))
 }
 

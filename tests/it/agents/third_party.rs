@@ -4,14 +4,14 @@ use std::{
     fs,
     net::TcpStream,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use serde_json::{Value, json};
 
 use crate::{
     agents::running::House,
-    harness::{Address, Crew, found, until},
+    harness::{Address, ChildProcess, Crew, found, until},
 };
 
 /// A host that lists the program, and an agent of the profile.
@@ -50,7 +50,7 @@ async fn an_agent_that_is_not_signed_in_has_people_asked_for_it() {
 /// An MCP server that others wrote, over HTTP. It listens until it is dropped.
 pub struct Everything {
     pub url: String,
-    server: Child,
+    _server: ChildProcess,
     _address: Address,
 }
 
@@ -61,18 +61,11 @@ impl Everything {
         let port = address.port();
         let mut command = Command::new("tests/peers/node_modules/.bin/mcp-server-everything");
         command.arg("streamableHttp").env("PORT", port.to_string());
-        let server =
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let this = Self { url: format!("http://127.0.0.1:{port}/mcp"), server, _address: address };
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let server = ChildProcess::spawn(&mut command).unwrap();
+        let this = Self { url: format!("http://127.0.0.1:{port}/mcp"), _server: server, _address: address };
         until("it listens", async || TcpStream::connect(("127.0.0.1", port)).is_ok()).await;
         this
-    }
-}
-
-impl Drop for Everything {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
     }
 }
 

@@ -115,6 +115,7 @@ fn read(operation: &str, all: &Population) -> Option<Value> {
         "GetServer" => json!({ "id": all.servers[0] }),
         "GetApproval" => json!({ "id": all.approvals[0] }),
         "GetConversation" => json!({ "id": conversation }),
+        "GetMessage" => json!({ "id": all.messages[0] }),
         "GetTurn" => json!({ "id": all.turns[0], "wait": 0 }),
         "GetAgent" => json!({ "id": agent }),
         "GetChannel" => json!({ "id": all.channels[0] }),
@@ -283,7 +284,7 @@ pub fn answers_with(operation: &str) -> (&'static str, &'static str) {
         "ListUsage" => ("Usage", "data total page limit"),
         "GetTurn" => ("TurnWithMessages", ""),
         "CancelTurn" => ("Turn", ""),
-        "PostMessage" => ("PostedMessage", ""),
+        "PostMessage" | "GetMessage" => ("PostedMessage", ""),
         // The id.
         "DeleteServer" | "DeleteAgent" | "DeleteChannel" | "RemoveMember" => ("", ""),
         name if name.contains("McpServer") => ("McpServer", ""),

@@ -1,6 +1,8 @@
 //! Runs the examples of `docs/api.md` and `docs/tools.md` as they stand there, against a service whose agent runs.
 
+use futures::future::join_all;
 use muster_testing::peers::output;
+use sea_orm::ConnectionTrait;
 use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
@@ -11,7 +13,7 @@ use tokio::{
 
 use crate::{
     agents::{running::House, third_party::Everything},
-    harness::{Address, Crew, PATIENCE, Scripts, until},
+    harness::{Address, Crew, PATIENCE, Scripts, connect, until},
 };
 
 const TEST: &str = "tests/it/api/manual.rs";
@@ -65,7 +67,7 @@ impl Running {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn once_five_things_that_every_integration_does() {
+async fn once_six_things_that_every_integration_does() {
     let (house, crew) = House::with_crew("integrated").await;
     let them = Integrator::with("docs/api.md", &house, &crew);
     let query = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { serverId } }";
@@ -81,6 +83,7 @@ async fn once_five_things_that_every_integration_does() {
         them.scripts.replace(&format!("page.{language}"), "200", "2");
     }
     them.scripts.compile().await;
+    let database = connect(house.program.variable("MUSTER_DATABASE_URL")).await;
 
     for language in ["sh", "py", "ts"] {
         let listed = them.runs(&format!("list.{language}")).await;
@@ -95,6 +98,12 @@ async fn once_five_things_that_every_integration_does() {
         let answer = post().await;
         assert!(answer.starts_with("DONE\n") && answer.contains("Where is my order?"), "{answer}");
         assert_eq!(post().await, answer, "the same keys, the same message");
+        if language != "sh" {
+            // As if the service had died between each commit and its response.
+            let lose = "UPDATE idempotency_keys SET status = NULL, answer_sealed = NULL, answer_bytes = NULL, claimed_at = 0";
+            database.execute_unprepared(lose).await.unwrap();
+            assert_eq!(post().await, answer, "the records that the lost answers were about");
+        }
 
         let conversation = house.says(&crew, TASK).await;
         house.asked(&crew, conversation).await;
@@ -109,6 +118,20 @@ async fn once_five_things_that_every_integration_does() {
     let conversations = house.actor.get(&path).await.expect(200)["data"].clone();
     let titles = conversations.as_array().unwrap().iter().filter_map(|one| one["title"].as_str());
     assert_eq!(titles.filter(|title| title.starts_with("Ticket ")).count(), 3, "one for each language");
+
+    let skill = json!({ "name": "notes", "content": "# Notes" });
+    let path = format!("/v1/org/{}/skill", house.tenant.org);
+    let skill = house.actor.post(&path, skill).await.expect(201)["id"].to_string();
+    let edits = (0..6).map(|n| {
+        let mut command = them.command(["edit.py", "edit.ts"][n % 2]);
+        command.env("SKILL", &skill).env("LINE", format!("line {n}"));
+        output(command, "")
+    });
+    join_all(edits).await;
+    let content = house.actor.get(&format!("{path}/{skill}")).await.expect(200)["content"].clone();
+    let mut lines: Vec<&str> = content.as_str().unwrap().lines().skip(1).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["line 0", "line 1", "line 2", "line 3", "line 4", "line 5"], "no edit is lost");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -371,7 +371,9 @@ async fn a_hidden_log_falls_short_of_its_known_checkpoint() {
         assert_eq!(of(&found.out, log).unwrap()["broken"]["fault"], "TRUNCATED");
     }
     let other = app.other_org.to_string();
-    let said = app.refuses(&["audit", "verify", "--at-least", &known[0], "--org", &other], 1, "FAILED").await;
+    let said = app
+        .refuses(&["audit", "verify", "--at-least", &known[0], "--org", &other], 1, "VALIDATION_FAILED")
+        .await;
     assert!(said.contains("is not verified"), "{said}");
 }
 

@@ -98,7 +98,7 @@ async fn a_cut_log_falls_short_of_a_known_checkpoint() {
     let other = format!("1:{}", "00".repeat(32));
     let found = app.cli(&["audit", "verify", "--at-least", &other, "--org", &org]).await;
     assert_eq!((found.code, &found.out["logs"][0]["broken"]["fault"]), (Some(1), &json!("CHANGED")));
-    app.refuses(&["audit", "verify", "--at-least", &known], 1, "FAILED").await;
+    app.refuses(&["audit", "verify", "--at-least", &known], 1, "VALIDATION_FAILED").await;
     app.refuses(&["audit", "verify", "--at-least", "7", "--org", &org], 2, "USAGE").await;
 }
 
@@ -150,7 +150,11 @@ async fn a_refused_command_writes_and_replaces_no_file() {
         (&[][..], 2, "USAGE"),
         (&["--instance", "--org", "1"], 2, "USAGE"),
         (&["--org", &org, "--from", "yesterday"], 2, "USAGE"),
-        (&["--org", &org, "--from", "2027-01-01T00:00:00Z", "--to", "2026-01-01T00:00:00Z"], 1, "FAILED"),
+        (
+            &["--org", &org, "--from", "2027-01-01T00:00:00Z", "--to", "2026-01-01T00:00:00Z"],
+            1,
+            "VALIDATION_FAILED",
+        ),
         (&["--org", "Nowhere"], 1, "NOT_FOUND"),
     ] {
         app.refuses(&[&export[..], rest].concat(), exit, code).await;
@@ -161,12 +165,12 @@ async fn a_refused_command_writes_and_replaces_no_file() {
     assert!(said.contains(path) && said.contains("will not be overwritten"), "{said}");
     assert_eq!(fs::read_to_string(&out).unwrap(), "mine");
     let nowhere = app.folder().join("nowhere/log.jsonl");
-    app.refuses(&["audit", "export", "--instance", "--out", nowhere.to_str().unwrap()], 1, "FAILED").await;
+    app.refuses(&["audit", "export", "--instance", "--out", nowhere.to_str().unwrap()], 1, "NOT_FOUND").await;
 
     for (rest, exit, code) in [
-        (&["--file", "/nowhere/log"][..], 1, "FAILED"),
-        (&["--file", path], 1, "FAILED"),
-        (&["--file", path, "--key", "junk"], 1, "FAILED"),
+        (&["--file", "/nowhere/log"][..], 1, "NOT_FOUND"),
+        (&["--file", path], 1, "VALIDATION_FAILED"),
+        (&["--file", path, "--key", "junk"], 1, "VALIDATION_FAILED"),
         (&["--file", path, "--org", "1"], 2, "USAGE"),
         (&["--org", "Nowhere"], 1, "NOT_FOUND"),
     ] {
@@ -189,15 +193,15 @@ async fn sqlite_failed_backups_and_restores_leave_nothing_behind() {
     let said = app.refuses(&["backup", "--out", nowhere.to_str().unwrap()], 1, "FAILED").await;
     assert!(said.starts_with("folder ") && said.contains("nowhere does not exist"), "{said}");
     app.refuses(&["backup"], 2, "USAGE").await;
-    app.refuses(&["restore", "/nowhere/muster.backup"], 1, "FAILED").await;
+    app.refuses(&["restore", "/nowhere/muster.backup"], 1, "NOT_FOUND").await;
     assert_eq!(names(app.folder()), before);
     // A folder without a database.
     let place = tempfile::tempdir().unwrap();
     let empty = [("MUSTER_DATA_DIR", place.path().to_str().unwrap())];
     let out = app.folder().join("muster.backup");
-    let said = muster(&["backup", "--out", out.to_str().unwrap()], &empty).await.refused(1, "FAILED");
+    let said = muster(&["backup", "--out", out.to_str().unwrap()], &empty).await.refused(1, "NOT_FOUND");
     assert!(said.contains("no database"), "{said}");
-    let said = muster(&["restore", "/nowhere/muster.backup"], &empty).await.refused(1, "FAILED");
+    let said = muster(&["restore", "/nowhere/muster.backup"], &empty).await.refused(1, "NOT_FOUND");
     assert!(said.contains("/nowhere/muster.backup"), "{said}");
     muster(&["restore"], &empty).await.refused(2, "USAGE");
     assert_eq!((names(app.folder()), names(place.path()).len()), (before, 0));

@@ -42,6 +42,6 @@ async fn the_health_check_asks_a_running_service() {
     let ready = app.cli(&["health", "--url", &app.base]).await.expect();
     assert_eq!(ready["ready"], true);
     // The address in the settings has port 0, which nothing listens on.
-    let refused = app.refuses(&["health"], 1, "FAILED").await;
+    let refused = app.refuses(&["health"], 1, "UNAVAILABLE").await;
     assert!(refused.contains("127.0.0.1:0"), "{refused}");
 }

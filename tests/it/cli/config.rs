@@ -74,7 +74,7 @@ async fn once_config_check_gives_each_mistake_its_place_and_remedy() {
     assert!(found.len() == 3 && found.iter().any(|found| found.starts_with(mail)), "{found:#?}");
     assert!(findings.iter().all(|finding| finding["advice"].as_str().is_some()), "{findings:#?}");
     // `serve` says the same.
-    let refused = muster(&["serve"], &given).await.refused(1, "FAILED");
+    let refused = muster(&["serve"], &given).await.refused(1, "VALIDATION_FAILED");
     assert!(found.iter().all(|found| refused.contains(found)), "{refused}");
 }
 

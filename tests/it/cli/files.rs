@@ -59,7 +59,11 @@ impl Site {
 
     /// What a command refuses, without the folder's name.
     async fn refused(&self, actor: &Actor, arguments: &[&str]) -> String {
-        let said = self.run(actor, arguments).await.refused(1, "FAILED");
+        self.fails(actor, arguments, "VALIDATION_FAILED").await
+    }
+
+    async fn fails(&self, actor: &Actor, arguments: &[&str], code: &str) -> String {
+        let said = self.run(actor, arguments).await.refused(1, code);
         said.replace(&format!("{}/", self.folder.path().display()), "")
     }
 
@@ -265,6 +269,10 @@ channels:
     assert_eq!(planned.code, NOT_EMPTY);
     let note = json!("to create server house needs server.create, which the caller does not have");
     assert!(planned.out["notes"].as_array().unwrap().contains(&note), "{}", planned.text);
+    let said = site.fails(&site.app.token(&["agent.view"]).await, &["export"], "PERMISSION_DENIED").await;
+    let all =
+        "credential.view, image.view, mcp.view, member.view, organization.view, server.view, skill.view";
+    assert!(said.ends_with(&format!("Missing: {all}.")), "{said}");
     // The service judges the rules.
     let bad =
         site.file("bad.yaml", "servers: [{name: house}]\npolicy: 'p, VIEWER, ORG, contact.veiw, allow'\n");
@@ -291,7 +299,7 @@ agents:
     skills: [s]
 ";
     let file = site.file("a.yaml", text);
-    let said = site.refused(&app.owner, &["apply", &file]).await;
+    let said = site.fails(&app.owner, &["apply", &file], "FAILED").await;
     assert!(said.starts_with("a.yaml:9: could not create agent b: "), "{said}");
     assert!(said.contains("4 changes made, 2 left"), "{said}");
     let names: Vec<String> = app.column("SELECT name FROM agents ORDER BY name").await;
@@ -339,6 +347,12 @@ async fn a_secret_is_written_where_none_is_or_on_request() {
     assert!(before.iter().zip(&after).all(|(before, after)| before != after), "both are sealed again");
     let said = site.refused(&app.owner, &["apply", "--secrets", &file]).await;
     assert!(said.contains("house.yaml:26: the variable MAIL_USER is not set"), "{said}");
+    site.file("pass.txt", "\n");
+    let said = site.refused(&app.owner, &["apply", "--secrets", &file]).await;
+    assert!(said.contains("house.yaml:27: pass.txt: the file is empty"), "{said}");
+    fs::remove_file(site.folder.path().join("pass.txt")).unwrap();
+    let said = site.refused(&app.owner, &["apply", "--secrets", &file]).await;
+    assert!(said.contains("house.yaml:27: the file is out of reach: No such file"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -52,7 +52,7 @@ async fn a_command_without_an_installation_creates_none() {
                 continue;
             }
         }
-        let said = muster(arguments, &variables).await.refused(1, "FAILED");
+        let said = muster(arguments, &variables).await.refused(1, "NOT_FOUND");
         let expected = if is_postgres() {
             "The database has no Muster tables, or the role is not allowed to see them (database.url)."
                 .to_owned()
@@ -174,7 +174,7 @@ async fn the_demo_has_its_own_data_and_one_token() {
     let listed = muster(&["token", "list", "--org", "1"], &variables).await.expect();
     assert_eq!(listed["tokens"].as_array().unwrap().len(), 1);
     let arguments = ["demo", "--data-dir", data.to_str().unwrap()];
-    let said = muster(&arguments, &[("MUSTER_LISTN", "127.0.0.1:0")]).await.refused(1, "FAILED");
+    let said = muster(&arguments, &[("MUSTER_LISTN", "127.0.0.1:0")]).await.refused(1, "VALIDATION_FAILED");
     assert!(said.contains("MUSTER_LISTN") && said.contains("MUSTER_LISTEN"), "{said}");
 }
 
@@ -201,10 +201,10 @@ async fn a_database_problem_is_reported_once_with_the_next_step() {
         ("MUSTER_DATA_DIR", data),
         ("MUSTER_DATABASE_URL", "postgres://app:hunter2hunter2@127.0.0.1:1/muster"),
     ];
-    let said = muster(&["org", "list"], &away).await.refused(1, "FAILED");
+    let said = muster(&["org", "list"], &away).await.refused(1, "UNAVAILABLE");
     assert_eq!(said, "PostgreSQL at 127.0.0.1:1 refuses connections (database.url). Is it running?");
     let nothing = folder.path().join("nothing.tar").display().to_string();
-    let said = muster(&["restore", &nothing], &[("MUSTER_DATA_DIR", data)]).await.refused(1, "FAILED");
+    let said = muster(&["restore", &nothing], &[("MUSTER_DATA_DIR", data)]).await.refused(1, "NOT_FOUND");
     assert!(said.starts_with(&nothing), "{said}");
 }
 
@@ -237,7 +237,7 @@ async fn a_duplicate_organization_name_needs_a_flag() {
     let make = ["org", "create", "--name", "Acme", "--owner-email", "ada@example.org"];
     let made = program.run(&make);
     assert!(made.good() && made.text.contains("No account had the address ada@example.org"), "{}", made.text);
-    let said = program.run(&[&make[..], &["--json"]].concat()).refused(1, "FAILED");
+    let said = program.run(&[&make[..], &["--json"]].concat()).refused(1, "NAME_TAKEN");
     assert!(said.starts_with("An organization named `Acme` already exists"), "{said}");
     let second = program.run(&[&make[..], &["--same-name"]].concat());
     assert!(second.good() && !second.text.contains("No account"), "{}", second.text);

@@ -175,7 +175,7 @@ async fn a_refused_command_leaves_the_keys_unchanged() {
     assert_eq!(fs::read(path).unwrap(), before);
     // A file that others can read is refused, with the reason.
     fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
-    let said = app.refuses(&ENCRYPTION, 1, "FAILED").await;
+    let said = app.refuses(&ENCRYPTION, 1, "VALIDATION_FAILED").await;
     assert!(said.contains("chmod 600"), "{said}");
     assert_eq!(fs::read(path).unwrap(), before);
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();

@@ -298,7 +298,7 @@ async fn the_demo_listens_only_on_this_machine() {
     let data = folder.path().join("demo");
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
         let demo = ["demo", "--data-dir", data.to_str().unwrap(), "--listen", address];
-        let said = muster(&demo, &elsewhere(&data)).await.refused(1, "FAILED");
+        let said = muster(&demo, &elsewhere(&data)).await.refused(1, "VALIDATION_FAILED");
         assert!(said.contains("only serves this machine"), "{said}");
         assert!(!data.exists(), "nothing was created");
     }

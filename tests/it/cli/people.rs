@@ -122,7 +122,7 @@ async fn invitations_leave_by_mail_or_by_hand() {
     let invite = |email| ["member", "invite", "--org", org.as_str(), "--email", email, "--role", "OPERATOR"];
     let by_hand = |email| [&invite(email)[..], &["--link"]].concat();
     let before = all(&app).await;
-    let said = app.refuses(&invite("new@example.org"), 1, "FAILED").await;
+    let said = app.refuses(&invite("new@example.org"), 1, "VALIDATION_FAILED").await;
     assert!(said.contains("mail.url") && said.contains("--link"), "{said}");
     app.refuses(&by_hand("unknown"), 1, "VALIDATION_FAILED").await;
     app.refuses(&by_hand("owner@example.com"), 1, "NAME_TAKEN").await;

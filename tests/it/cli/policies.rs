@@ -117,7 +117,12 @@ async fn explain_works_on_a_folder_and_the_policy_in_force() {
     fs::write(site.live.join("orgs/77.csv"), "nonsense\n").unwrap();
     assert_eq!(ask("House", &[])["allowed"], false);
     fs::write(site.own(&site.live), "nonsense\n").unwrap();
-    site.refused(&["explain", "--org", "House", "--role", "VIEWER"], 1, "FAILED", "orgs/1.csv:1: ");
+    site.refused(
+        &["explain", "--org", "House", "--role", "VIEWER"],
+        1,
+        "VALIDATION_FAILED",
+        "orgs/1.csv:1: ",
+    );
     site.refused(
         &["explain", "--org", "99", "--role", "VIEWER", "contact.view"],
         1,
@@ -125,7 +130,12 @@ async fn explain_works_on_a_folder_and_the_policy_in_force() {
         "There is no organization `99`",
     );
     fs::write(site.live.join("policy.csv"), "nonsense\n").unwrap();
-    site.refused(&["explain", "--org", "House", "--role", "VIEWER"], 1, "FAILED", "policy.csv:1: ");
+    site.refused(
+        &["explain", "--org", "House", "--role", "VIEWER"],
+        1,
+        "VALIDATION_FAILED",
+        "policy.csv:1: ",
+    );
 
     let role = ["--role", "VIEWER"];
     let refused = |arguments: &[&str], code, error, words: &str| {
@@ -136,7 +146,12 @@ async fn explain_works_on_a_folder_and_the_policy_in_force() {
     refused(&["agent.edit"], 2, "USAGE", "--role");
     refused(&["--user", "owner@example.org"], 2, "USAGE", "--org");
     refused(&[&role[..], &["--org", "Absent"]].concat(), 1, "NOT_FOUND", "There is no organization `Absent`");
-    refused(&[&role[..], &["--dir", "nowhere"]].concat(), 1, "FAILED", "nowhere: the folder does not exist");
+    refused(
+        &[&role[..], &["--dir", "nowhere"]].concat(),
+        1,
+        "VALIDATION_FAILED",
+        "nowhere: the folder does not exist",
+    );
     refused(
         &["--org", "House", "--user", "x@example.org"],
         1,
@@ -146,7 +161,7 @@ async fn explain_works_on_a_folder_and_the_policy_in_force() {
     refused(
         &["--org", "House", "--user", "stranger@example.org"],
         1,
-        "FAILED",
+        "NOT_FOUND",
         "is not a member of organization",
     );
 }
@@ -233,11 +248,11 @@ async fn diff_compares_folders_and_versions_with_the_policy_in_force() {
     site.refused(&["diff"], 2, "USAGE", "--dir");
     site.refused(&["diff", "--version", "1", "--against", "x"], 2, "USAGE", "cannot be used with");
     site.refused(&["diff", "--version", "999999"], 1, "NOT_FOUND", "There is no policy version 999999");
-    site.refused(&["diff", "--dir", "nowhere"], 1, "FAILED", "nowhere: the folder does not exist");
+    site.refused(&["diff", "--dir", "nowhere"], 1, "VALIDATION_FAILED", "nowhere: the folder does not exist");
     site.refused(
         &["diff", "--dir", &candidate, "--against", "nowhere"],
         1,
-        "FAILED",
+        "VALIDATION_FAILED",
         "nowhere: the folder does not exist",
     );
 }
@@ -256,14 +271,14 @@ async fn without_a_database_only_the_files_are_read() {
     let of = |org| ["policy", "explain", "--role", "VIEWER", "contact.view", "--org", org, "--json"];
     for more in [&[][..], &["--dir", folder]] {
         assert_eq!(program.run(&[&of("99"), more].concat()).out["allowed"], false);
-        let asked = program.run(&[&of("House"), more].concat()).refused(1, "FAILED");
+        let asked = program.run(&[&of("House"), more].concat()).refused(1, "NOT_FOUND");
         assert!(asked.starts_with("There is no database") && asked.contains("none.db"), "{asked}");
     }
     for more in [&[][..], &["--against", folder]] {
         let diff = [&["policy", "diff", "--dir", folder], more].concat();
         assert_eq!(program.json(&diff)["changes"], json!([]));
     }
-    program.run(&["policy", "diff", "--version", "1", "--json"]).refused(1, "FAILED");
+    program.run(&["policy", "diff", "--version", "1", "--json"]).refused(1, "NOT_FOUND");
     assert!(!file.exists(), "asking creates none");
 }
 
@@ -325,8 +340,8 @@ async fn a_candidate_is_published_against_a_version_and_reverted() {
     let wrong = site.candidate("wrong", &site.line("agent.edti"));
     let locked = site.candidate("locked", &format!("p, OWNER, {}, policy.edit, deny\n", site.org));
     refused(publish("Absent", &first, "x"), "NOT_FOUND", "There is no organization `Absent`");
-    refused(publish("Elsewhere", &first, "x"), "FAILED", "publish an empty file");
-    refused(publish("House", "nowhere", "x"), "FAILED", "nowhere/orgs/");
+    refused(publish("Elsewhere", &first, "x"), "NOT_FOUND", "publish an empty file");
+    refused(publish("House", "nowhere", "x"), "NOT_FOUND", "nowhere/orgs/");
     refused(publish("House", &second, " "), "VALIDATION_FAILED", "A reason is required");
     refused(publish("House", &wrong, "x"), "VALIDATION_FAILED", "did you mean \"agent.edit\"");
     refused(publish("House", &locked, "x"), "VALIDATION_FAILED", "could edit its policy");
@@ -384,7 +399,7 @@ async fn rules_move_from_a_file_into_the_database_and_back() {
     fs::rename(&taken, &file).unwrap();
     fs::write(site.live.join("policy.csv"), "nonsense\n").unwrap();
     assert_eq!(site.text(&["export", "--org", "House"]), site.line("contact.view"), "despite other errors");
-    site.refused(&["export", "--org", "Elsewhere"], 1, "FAILED", "has no rules of its own");
+    site.refused(&["export", "--org", "Elsewhere"], 1, "NOT_FOUND", "has no rules of its own");
     site.refused(&["export", "--org", "Elsewhere", "--version", &third], 1, "NOT_FOUND", "no version");
     site.refused(&["export", "--org", "Absent"], 1, "NOT_FOUND", "There is no organization `Absent`");
 }
@@ -401,7 +416,12 @@ async fn simulate_replays_real_calls() {
     site.refused(&["simulate"], 2, "USAGE", "--dir");
     site.refused(&["simulate", "--dir", &candidate, "--days", "0"], 2, "USAGE", "0");
     site.refused(&["simulate", "--dir", &candidate, "--org", "Absent"], 1, "NOT_FOUND", "`Absent`");
-    site.refused(&["simulate", "--dir", "nowhere"], 1, "FAILED", "nowhere: the folder does not exist");
+    site.refused(
+        &["simulate", "--dir", "nowhere"],
+        1,
+        "VALIDATION_FAILED",
+        "nowhere: the folder does not exist",
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -416,7 +436,7 @@ async fn break_glass_works_with_bad_files_and_names_them() {
     let user = "stranger@example.org";
     site.refused(&ask("Absent", user, "x"), 1, "NOT_FOUND", "There is no organization `Absent`");
     site.refused(&ask("House", "x@example.org", "x"), 1, "NOT_FOUND", "There is no user `x@example.org`");
-    site.refused(&ask("House", user, " "), 1, "FAILED", "--reason: give a reason");
+    site.refused(&ask("House", user, " "), 1, "VALIDATION_FAILED", "--reason: give a reason");
     site.refused(&["break-glass", "--org", "House", "--user", user], 2, "USAGE", "--reason");
     // Commands that only read the database still work.
     assert_eq!(site.versions(), Vec::<Value>::new());
@@ -447,7 +467,7 @@ async fn break_glass_refuses_a_disabled_account() {
     site.program.json(&["user", "disable", user]);
     site.refused(&glass, 1, "CONFLICT", "Enable it first: `muster user enable stranger@example.org`");
     let explain = ["explain", "--org", &site.id, "--user", user, "policy.edit"];
-    site.refused(&explain, 1, "FAILED", "is not a member of organization");
+    site.refused(&explain, 1, "NOT_FOUND", "is not a member of organization");
     assert_eq!(site.versions().len(), 1, "the rules stay");
     site.program.json(&["user", "enable", user]);
     assert_eq!(site.json(&glass)["rules_dropped"], true);

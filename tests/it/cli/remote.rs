@@ -57,12 +57,12 @@ async fn agents_are_listed_started_and_stopped_by_name() {
     let launches = run(&app, &operator, &["agent", "launches", &first]).await.expect();
     assert_eq!(launches["launches"][0]["generation"], 1);
     // What is refused, and what was done before it.
-    let said = run(&app, &operator, &["agent", "stop", &first, "unknown"]).await.refused(1, "FAILED");
+    let said = run(&app, &operator, &["agent", "stop", &first, "unknown"]).await.refused(1, "NOT_FOUND");
     assert_eq!(said, "There is no agent `unknown`. `muster agent list` shows all.");
-    let said = run(&app, &operator, &["agent", "pause", &first]).await.refused(1, "FAILED");
+    let said = run(&app, &operator, &["agent", "pause", &first]).await.refused(1, "AGENT_NOT_RUNNING");
     assert!(said.starts_with(&format!("{first:?}: ")), "{said}");
     let viewer = app.token(&["agent.view"]).await;
-    let said = run(&app, &viewer, &["agent", "stop", &first]).await.refused(1, "FAILED");
+    let said = run(&app, &viewer, &["agent", "stop", &first]).await.refused(1, "PERMISSION_DENIED");
     assert!(said.contains("agent.edit"), "{said}");
 }
 
@@ -106,6 +106,8 @@ async fn requests_are_decided_from_the_command_line() {
     assert_eq!(all["approvals"].as_array().unwrap().len(), 4);
     assert_eq!(run(&["approval", "show", &old]).await.expect()["comment"], "late");
     run(&["approval", "answer", &asked]).await.refused(2, "USAGE");
+    let said = run(&["approval", "show", "abc"]).await.refused(2, "USAGE");
+    assert!(said.contains("'abc'") && said.contains("an id is a positive integer"), "{said}");
 }
 
 #[tokio::test]
@@ -127,7 +129,7 @@ async fn a_server_gets_a_new_token_and_shows_it_once() {
 async fn a_command_needs_an_address_a_token_and_an_organization() {
     let app = TestApp::start().await;
     let list = ["agent", "list"];
-    let said = muster(&list, &[("MUSTER_URL", &app.base)]).await.refused(1, "FAILED");
+    let said = muster(&list, &[("MUSTER_URL", &app.base)]).await.refused(1, "UNAUTHENTICATED");
     assert!(said.contains("MUSTER_TOKEN is not set"), "{said}");
     let with = |token: &str, more: &[(&str, &str)]| {
         let own = [("MUSTER_URL", app.base.as_str()), ("MUSTER_TOKEN", token)];
@@ -139,20 +141,21 @@ async fn a_command_needs_an_address_a_token_and_an_organization() {
     // A person in one organization need not name it; a service token can't ask which it has.
     muster(&list, &with(app.owner.bearer(), &[])).await.expect();
     muster(&list, &with(app.owner.bearer(), &[("MUSTER_ORG", "Meridian Freight")])).await.expect();
-    let said =
-        muster(&list, &with(app.owner.bearer(), &[("MUSTER_ORG", "Nowhere")])).await.refused(1, "FAILED");
+    let said = muster(&list, &with(app.owner.bearer(), &[("MUSTER_ORG", "Nowhere")]))
+        .await
+        .refused(1, "VALIDATION_FAILED");
     assert!(said.contains("not a member"), "{said}");
     let token = app.token(&["agent.view"]).await;
-    let said = muster(&list, &with(token.bearer(), &[])).await.refused(1, "FAILED");
+    let said = muster(&list, &with(token.bearer(), &[])).await.refused(1, "VALIDATION_FAILED");
     assert!(said.contains("MUSTER_ORG"), "{said}");
     muster(&list, &with("mst_svc_nonsense", &[("MUSTER_ORG", "1")])).await.refused(1, "UNAUTHENTICATED");
     let other = app.other_org.to_string();
     muster(&list, &with(token.bearer(), &[("MUSTER_ORG", other.as_str())])).await.refused(1, "NOT_A_MEMBER");
     // A token does not leave the machine in clear.
     let far = [("MUSTER_URL", "http://muster.example"), ("MUSTER_TOKEN", "t"), ("MUSTER_ORG", "1")];
-    let said = muster(&list, &far).await.refused(1, "FAILED");
+    let said = muster(&list, &far).await.refused(1, "VALIDATION_FAILED");
     assert!(said.contains("--insecure-http"), "{said}");
     let nowhere = [("MUSTER_URL", "http://127.0.0.1:9"), ("MUSTER_TOKEN", "t"), ("MUSTER_ORG", "1")];
-    let said = muster(&list, &nowhere).await.refused(1, "FAILED");
+    let said = muster(&list, &nowhere).await.refused(1, "UNAVAILABLE");
     assert!(said.contains("does not answer"), "{said}");
 }

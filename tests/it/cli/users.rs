@@ -273,11 +273,11 @@ async fn passwords_never_appear_on_a_command_line() {
     let app = TestApp::start().await;
     let create = ["user", "create", "--email", SOMEONE, "--name", "S"];
     let from_input = [&create[..], &["--password-stdin"]].concat();
-    let said = app.refuses(&create, 1, "FAILED").await;
+    let said = app.refuses(&create, 1, "VALIDATION_FAILED").await;
     assert!(said.contains("no terminal") && said.contains("--password-stdin"), "{said}");
     app.refuses(&[&create[..], &["--password", "correct horse"]].concat(), 2, "USAGE").await;
     for (input, words) in [("", "empty"), ("\n", "empty"), ("correct\nhorse\n", "one line")] {
-        let said = app.cli_with_input(&from_input, input).await.refused(1, "FAILED");
+        let said = app.cli_with_input(&from_input, input).await.refused(1, "VALIDATION_FAILED");
         assert!(said.contains(words), "{said}");
     }
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM users WHERE email = $1", vec![SOMEONE.into()]).await, 0);

@@ -2,5 +2,5 @@
 
 mod clients;
 mod database;
-pub mod failover;
+mod failover;
 mod locks;

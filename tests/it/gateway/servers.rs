@@ -1,6 +1,6 @@
 //! Servers and images: operations 1 to 3, and what the panel adds.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use muster::{
     base::{enums::ApprovalKind, ids::ServerId},
@@ -67,7 +67,7 @@ async fn a_new_token_replaces_the_old_one() {
 async fn wrong_values_are_all_named() {
     let app = TestApp::start().await;
     let path = format!("/v1/org/{}/server", app.org);
-    let wrong = json!({ "nmae": "x", "hostname": "h".repeat(256), "region": 7, "labels": { "a": 1 } });
+    let wrong = json!({ "nmae": "x", "hostname": "h".repeat(256), "region": 7, "labels": { "a/b": 1 } });
     let refused = app.owner.post(&path, wrong).await;
     let mut violations = refused.violations();
     violations.sort_unstable();
@@ -75,7 +75,7 @@ async fn wrong_values_are_all_named() {
         violations,
         [
             ("/hostname", "TOO_LONG"),
-            ("/labels", "WRONG_TYPE"),
+            ("/labels/a~1b", "WRONG_TYPE"),
             ("/name", "REQUIRED"),
             ("/nmae", "UNKNOWN_KEY"),
             ("/region", "WRONG_TYPE"),
@@ -85,6 +85,26 @@ async fn wrong_values_are_all_named() {
     assert_eq!(app.owner.post(&path, json!({ "name": "   " })).await.violations(), [("/name", "TOO_SHORT")]);
     let nul = app.owner.post(&path, json!({ "name": "a\0b" })).await;
     assert_eq!(nul.violations(), [("/name", "NOT_ALLOWED")]);
+    let create = "mutation($o: Id!, $labels: Labels) { createServer(orgId: $o, input: { name: \"n\", labels: $labels }) { id } }";
+    let many: BTreeMap<String, &str> = (0..51).map(|n| (n.to_string(), "x")).collect();
+    for (labels, at, code, rule) in [
+        (json!(["x"]), "/labels", "WRONG_TYPE", "`labels` must be an object whose values are strings."),
+        (json!(many), "/labels", "TOO_LONG", "`labels` can have at most 50 labels, not 51."),
+        (json!({ "x".repeat(256): "" }), "/labels", "TOO_LONG", "A name in `labels` can have at most 255"),
+        (
+            json!({ "z": "é".repeat(256) }),
+            "/labels/z",
+            "TOO_LONG",
+            "The label `z` can have at most 255 characters, not 256.",
+        ),
+        (json!({ "z": "\0" }), "/labels/z", "NOT_ALLOWED", "`z` contains the character U+0000."),
+    ] {
+        let refused = app.owner.post(&path, json!({ "name": "n", "labels": labels })).await;
+        assert_eq!(refused.violations(), [(at, code)], "{}", refused.text);
+        assert!(refused.text.contains(rule), "{}", refused.text);
+        let refused = app.owner.gql(create, json!({ "o": app.org, "labels": labels })).await;
+        assert!(refused.text.contains(rule), "{}", refused.text);
+    }
 }
 
 #[tokio::test]

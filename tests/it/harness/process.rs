@@ -3,7 +3,8 @@
 use std::{
     ffi::OsStr,
     fs,
-    io::{BufRead, BufReader, Seek, Write},
+    io::{self, BufRead, BufReader, Seek, Write},
+    ops::{Deref, DerefMut},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
@@ -116,10 +117,40 @@ pub struct Program {
     variables: Vec<(String, String)>,
 }
 
+/// A process that is killed when this is dropped.
+pub struct ChildProcess(Child);
+
+impl ChildProcess {
+    pub fn spawn(command: &mut Command) -> io::Result<Self> {
+        command.spawn().map(Self)
+    }
+}
+
+impl Deref for ChildProcess {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for ChildProcess {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for ChildProcess {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// `muster serve`, running.
 pub struct Serving {
     pub base: String,
-    child: Child,
+    child: ChildProcess,
 }
 
 /// An organization to work in, created on the command line.
@@ -250,14 +281,11 @@ impl Program {
     }
 
     fn ready(mut command: Command) -> Serving {
-        let child = command.stdout(Stdio::piped()).spawn().unwrap();
-        // It ends with the test, ready or not.
-        let mut serving = Serving { base: String::new(), child };
+        let mut child = ChildProcess::spawn(command.stdout(Stdio::piped())).unwrap();
         let mut ready = String::new();
-        BufReader::new(serving.child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
         let ready: Value = serde_json::from_str(&ready).expect("the service becomes ready");
-        serving.base = format!("http://{}", ready["address"].as_str().unwrap());
-        serving
+        Serving { base: format!("http://{}", ready["address"].as_str().unwrap()), child }
     }
 }
 
@@ -292,13 +320,6 @@ impl Serving {
     /// Waits for the process to end and returns the exit code.
     pub async fn ended(&mut self) -> Option<i32> {
         found(async || self.child.try_wait().unwrap()).await.expect("the service stops").code()
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

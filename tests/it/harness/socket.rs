@@ -1,5 +1,7 @@
 //! A minimal client for the protocol `graphql-transport-ws`.
 
+use std::time::{Duration, Instant};
+
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::{net::TcpStream, time::timeout};
@@ -73,6 +75,33 @@ impl Socket {
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 other => return json!({"closed": format!("{other:?}")}),
             }
+        }
+    }
+}
+
+/// Waits until changes that `actor` makes reach a subscriber on this socket, to another replica. While the database is
+/// away a subscription ends with UNAVAILABLE, and clients subscribe again.
+pub async fn reaches(client: &mut Socket, actor: &Actor, org: i64, round: &str) {
+    let changes = "subscription($o: Id!) { changes(orgId: $o, kinds: [SKILL]) { kind id op } }";
+    let create = "mutation($o: Id!, $n: String!) { createSkill(orgId: $o, input: { name: $n, content: \"c\" }) { id } }";
+    let begun = Instant::now();
+    for n in 0.. {
+        assert!(begun.elapsed() < PATIENCE, "no change arrives {round}");
+        let name = format!("{round} {n}");
+        client.subscribe(&name, changes, json!({ "o": org })).await;
+        let made = actor.gql(create, json!({ "o": org, "n": name })).await.data();
+        let arrives = async {
+            loop {
+                let next = client.next().await;
+                assert!(next["closed"].is_null(), "{next}");
+                if next["payload"]["data"]["changes"]["id"] == made["createSkill"]["id"] {
+                    break;
+                }
+            }
+        };
+        // The other replica may only just have started listening.
+        if timeout(Duration::from_secs(1), arrives).await.is_ok() {
+            return;
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use regex::Regex;
@@ -12,7 +12,7 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Address, Machine, PATIENCE, Program, found};
+use crate::harness::{Address, ChildProcess, Machine, PATIENCE, Program, found};
 
 /// What the rules ask for and a service shows only once it has happened.
 const RARE: [&str; 1] = ["muster_queue_attempts_total"];
@@ -23,7 +23,7 @@ fn released(name: &str) -> PathBuf {
 
 /// Prometheus, which reads these addresses once a second.
 struct Prometheus {
-    process: Child,
+    _process: ChildProcess,
     base: String,
     client: Client,
     _address: Address,
@@ -44,12 +44,12 @@ impl Prometheus {
         command.arg(format!("--config.file={}", file.display()));
         command.arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()));
         command.arg(format!("--web.listen-address={}", address.as_str())).arg("--log.level=warn");
-        let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+        let spawned = ChildProcess::spawn(command.stdin(Stdio::null()).stdout(Stdio::null()));
         let process = spawned.expect("prometheus is installed (tests/install)");
         muster::core::outbound::install_tls_provider();
         let client = Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let base = format!("http://{}", address.as_str());
-        Self { process, base, client, _address: address, _folder: folder }
+        Self { _process: process, base, client, _address: address, _folder: folder }
     }
 
     /// The data of an answer of its API. `Err` is the whole answer.
@@ -88,13 +88,6 @@ impl Prometheus {
             (!rules.is_empty() && rules.iter().all(|rule| rule["health"] != "unknown")).then_some(rules)
         };
         found(evaluated).await.expect("Prometheus evaluates the rules")
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -2,19 +2,16 @@
 
 use std::{
     fs,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use tokio::net::TcpStream;
 
-use crate::{
-    faults::failover::reaches,
-    harness::{Address, Postgres, Program, Socket, until},
-};
+use crate::harness::{Address, ChildProcess, Postgres, Program, Socket, reaches, until};
 
 /// pgbouncer.
 struct Pooler {
-    process: Child,
+    _process: ChildProcess,
     address: Address,
 }
 
@@ -33,8 +30,8 @@ impl Pooler {
         // It refuses to be root.
         let mut command = Command::new("pgbouncer");
         command.args(["-u", "postgres"]).arg(file).stdin(Stdio::null()).stderr(Stdio::null());
-        let process = command.spawn().expect("pgbouncer is installed (tests/install)");
-        let this = Self { process, address };
+        let process = ChildProcess::spawn(&mut command).expect("pgbouncer is installed (tests/install)");
+        let this = Self { _process: process, address };
         until("it listens", async || TcpStream::connect(this.address.as_str()).await.is_ok()).await;
         this
     }
@@ -43,13 +40,6 @@ impl Pooler {
         let url = format!("postgres://postgres@{}/postgres", self.address.as_str());
         let variables = [("MUSTER_DATABASE_MAX_CONNECTIONS", "4"), ("MUSTER_LOG", "off")];
         Program::new(&[&variables[..], &[("MUSTER_DATABASE_URL", url.as_str())]].concat())
-    }
-}
-
-impl Drop for Pooler {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

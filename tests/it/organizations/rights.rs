@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::File,
+    fs::{self, File},
     future::poll_fn,
     io::Read,
     pin::pin,
@@ -291,7 +291,7 @@ async fn an_export_has_every_row_once() {
     app.seal().await;
     let (org, out) = (app.org.to_string(), app.folder().join("all.tar"));
     let made = app.cli(&["org", "export", "--org", &org, "--out", out.to_str().unwrap()]).await.expect();
-    assert_eq!(made["bytes"], std::fs::metadata(&out).unwrap().len());
+    assert_eq!(made["bytes"], fs::metadata(&out).unwrap().len());
     let files = unpacked(&out);
     let counts = rows_of(&app, app.org).await;
     for table in RIGHTS.iter().filter(|table| table.rows.is_some() && table.table != absent()) {
@@ -327,7 +327,7 @@ async fn an_export_has_every_row_once() {
     let answer = app.owner.request(reqwest::Method::GET, &path).send().await.unwrap();
     assert_eq!(answer.headers()["content-type"], "application/x-tar");
     let again = app.folder().join("again.tar");
-    std::fs::write(&again, answer.bytes().await.unwrap()).unwrap();
+    fs::write(&again, answer.bytes().await.unwrap()).unwrap();
     assert_eq!(lines(&unpacked(&again), "messages"), lines(&files, "messages"));
 }
 
@@ -388,9 +388,12 @@ async fn an_erased_person_is_nowhere_to_be_found() {
     ] {
         assert!(before.iter().any(|found| found == place), "{place}: {before:?}");
     }
-    app.refuses(&["user", "erase", ADDRESS], 1, "FAILED").await;
+    app.refuses(&["user", "erase", ADDRESS], 1, "VALIDATION_FAILED").await;
     let done = app.cli(&["user", "erase", ADDRESS, "--forever"]).await.expect();
     assert_eq!((&done["id"], &done["organizations"]), (&json!(user), &json!([app.org])));
+    for column in ["messages.author_name", "servers.provisioned_by_name"] {
+        assert!(done["names"][column].as_i64() >= Some(1), "{done:#}");
+    }
     // The texts of messages stay: a notice says who stopped the organization.
     assert_eq!(places_of(&app, NAME).await, ["conversations.last_message_preview", "messages.content"]);
     assert_eq!(places_of(&app, ADDRESS).await, [""; 0]);
@@ -408,8 +411,31 @@ async fn an_erased_person_is_nowhere_to_be_found() {
     }
     // Again, it changes nothing.
     let again = app.cli(&["user", "erase", &user.to_string(), "--forever"]).await.expect();
-    assert_eq!((&again["names"], &again["organizations"]), (&json!(0), &json!([])));
+    assert_eq!((&again["names"], &again["organizations"]), (&json!({}), &json!([])));
     app.refuses(&["user", "erase", ADDRESS, "--forever"], 1, "NOT_FOUND").await;
+}
+
+#[tokio::test]
+async fn sqlite_a_vacuum_leaves_no_erased_name_in_the_file() {
+    let app = TestApp::start().await;
+    app.populate(4).await;
+    let user = app.person("VIEWER", true).await.user.unwrap();
+    let named = "UPDATE users SET name = $1, name_folded = 'z', email = $2, email_folded = $2 WHERE id = $3";
+    app.execute(named, vec![NAME.into(), ADDRESS.into(), user.into()]).await;
+    let written = "UPDATE messages SET author_name = $1, author_user_id = $2";
+    app.execute(written, vec![NAME.into(), user.into()]).await;
+    let is_in_a_file = || {
+        ["muster.db", "muster.db-wal"].iter().any(|name| {
+            let bytes = fs::read(app.folder().join(name)).unwrap_or_default();
+            bytes.windows(NAME.len()).any(|part| part == NAME.as_bytes())
+        })
+    };
+    assert!(is_in_a_file());
+    let done = app.cli(&["user", "erase", ADDRESS, "--forever"]).await.expect();
+    assert!(done["names"]["messages.author_name"].as_i64().unwrap() > 1, "{done:#}");
+    assert_eq!(places_of(&app, NAME).await, [""; 0]);
+    app.cli(&["vacuum"]).await.expect();
+    assert!(!is_in_a_file());
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ import { Select } from '../../ui/inputs'
 import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 import { Time } from '../../ui/time'
+import { say } from '../../ui/toast-store'
 import { Visible } from '../../ui/visible'
 import type { EventEndpoint } from './event-endpoints'
 
@@ -94,8 +95,10 @@ function ReplayFrom({ endpoint, onReplayed }: { endpoint: EventEndpoint; onRepla
   const [span, setSpan] = useState<(typeof SPANS)[number]['value']>('24')
   const send = async () => {
     const from = new Date(Date.now() - Number(span) * 3_600_000).toISOString()
-    const { error } = await replay({ orgId, endpointId: endpoint.id, from }, { said: 'They are sent again' })
-    if (!error) onReplayed()
+    const { data, error } = await replay({ orgId, endpointId: endpoint.id, from })
+    if (error) return
+    say(replayed(data?.replayEvents ?? 0))
+    onReplayed()
   }
   return (
     <div className="mb-4 flex flex-wrap items-end gap-2">
@@ -107,6 +110,11 @@ function ReplayFrom({ endpoint, onReplayed }: { endpoint: EventEndpoint; onRepla
       </Button>
     </div>
   )
+}
+
+function replayed(count: number): string {
+  if (count === 0) return 'No events to send again'
+  return count === 1 ? '1 event is sent again' : `${count} events are sent again`
 }
 
 const STATES: Record<Delivery['status'], { tone: Tone; label: string }> = {
