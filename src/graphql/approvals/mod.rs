@@ -304,7 +304,7 @@ pub struct ApprovalMutation;
 
 #[Object]
 impl ApprovalMutation {
-    /// Marks a pending approval as resolved. Only its status changes: fix the cause first.
+    /// Marks a pending approval as resolved. Only changes its status: fix what it was about first.
     #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
     async fn resolve_approval(
         &self,
