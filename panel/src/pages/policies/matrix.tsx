@@ -4,9 +4,9 @@ import { Check, Lock, Minus } from 'lucide-react'
 import { type KeyboardEvent, useRef } from 'react'
 import { cx } from '../../ui/cx'
 import { words } from '../../ui/status'
-import { type CellState, grouped, isEdited, type Row } from './cells'
+import { type CellState, grouped, type Row } from './cells'
 import { type Cell, isSame } from './lines'
-import { cellName, subjectName } from './names'
+import { cellName, markOf, subjectName } from './names'
 
 interface Props {
   rows: Row[]
@@ -134,8 +134,9 @@ interface CellProps {
 }
 
 function MatrixCell({ cell, isCurrent, onFocus, onPoint, onToggle }: CellProps) {
-  const { allowed, own, fixed } = cell
-  const isDraft = isEdited(cell) || allowed !== cell.inForce
+  const { allowed, fixed } = cell
+  const mark = markOf(cell)
+  const isDraft = mark === 'draft'
   const Icon = allowed ? Check : Minus
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the grid handles the keys of all its cells
@@ -156,17 +157,13 @@ function MatrixCell({ cell, isCurrent, onFocus, onPoint, onToggle }: CellProps) 
         className={cx(
           'flex min-h-8 items-center justify-center gap-1 rounded-control px-1',
           allowed ? 'text-ok-text' : 'text-faint',
-          isDraft
-            ? 'bg-warn-soft outline outline-1 outline-warn-text'
-            : (own || allowed !== cell.general) && 'bg-accent-soft',
+          isDraft ? 'bg-warn-soft outline outline-1 outline-warn-text' : mark && 'bg-accent-soft',
         )}
       >
         <Icon size={16} strokeWidth={allowed ? 2.6 : 2} />
         {fixed && <Lock size={11} className="text-faint" />}
-        {(isDraft || own || allowed !== cell.general) && (
-          <span className={cx('text-2xs', isDraft ? 'text-warn-text' : 'text-accent-text')}>
-            {isDraft ? 'draft' : own ? 'own' : 'by own'}
-          </span>
+        {mark && (
+          <span className={cx('text-2xs', isDraft ? 'text-warn-text' : 'text-accent-text')}>{mark}</span>
         )}
       </span>
     </td>

@@ -7,13 +7,22 @@ import type { CellChange } from './queries'
 export const subjectName = (subject: string) =>
   subject === TOKEN ? 'Service token' : (ROLE_NAMES[subject as Role] ?? subject)
 
-/** "contact.view for Viewer: no, own line: deny, not in force yet". */
+/** What a cell shows beside yes or no: that it is of the draft, or by the organization's own rules. */
+export function markOf(cell: CellState): 'draft' | 'own' | 'by own' | null {
+  if (isEdited(cell) || cell.allowed !== cell.inForce) return 'draft'
+  if (cell.own) return 'own'
+  return cell.allowed === cell.general ? null : 'by own'
+}
+
+/** "contact.view for Viewer: no, own line: deny, in the draft". With the words of the mark. */
 export function cellName(cell: CellState): string {
   const { subject, permission, allowed, own, fixed } = cell
+  const mark = markOf(cell)
   return [
     `${permission} for ${subjectName(subject)}: ${allowed ? 'yes' : 'no'}`,
     own && `own line: ${own}`,
-    (isEdited(cell) || allowed !== cell.inForce) && 'not in force yet',
+    mark === 'by own' && 'by own lines about other roles',
+    mark === 'draft' && 'in the draft',
     fixed && 'only the operator can change it',
   ]
     .filter(Boolean)
