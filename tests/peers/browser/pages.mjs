@@ -33,7 +33,7 @@ async function furnish() {
       allowHost(orgId: $org, input: { host: "files.example.com" }) { id }
       endpoint: createEventEndpoint(orgId: $org, input: { name: "Ticket bridge", url: "https://tickets.example.com/muster", types: ["approval.raised"] }) { id }
       allowed: allowPermission(orgId: $org, input: { role: VIEWER, permission: "contact.view", reason: "The front desk sees callers" }) { version }
-      reset: resetPermission(orgId: $org, input: { role: VIEWER, permission: "contact.view", reason: "No front desk any longer" }) { version }
+      reset: resetPermission(orgId: $org, input: { role: VIEWER, permission: "contact.view", reason: "No front desk now" }) { version }
       updateOrganization(orgId: $org, input: { monthlyBudgetMicro: 50000000, costGuardTokensPerHour: 1000000 }) { id }
     }`,
   )

@@ -38,7 +38,7 @@ export function Changes({ changes }: { changes: readonly CellChange[] }) {
               <li key={permission}>
                 <code className="font-mono">{permission}</code>
                 <span className="block text-xs text-muted">
-                  {decidedBy ? `${decidedBy.file} line ${decidedBy.line}` : 'no line allows it any longer'}
+                  {decidedBy ? `${decidedBy.file} line ${decidedBy.line}` : 'no line allows it'}
                 </span>
               </li>
             ))}

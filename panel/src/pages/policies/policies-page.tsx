@@ -68,13 +68,13 @@ function Workbench({ policy, permissions, general, refetch }: Props) {
   const [publishing, publish] = useState(false)
   const area = useRef<HTMLTextAreaElement>(null)
   const refused = useRefused('policy.edit')
-  const state = useDraft(policy)
+  const isOwned = !policy.files[0]?.editable
+  const canEdit = !isOwned && !refused
+  const state = useDraft(policy, canEdit)
   const { draft, text, isBehind } = state
   // Without rules there is nothing to try.
   const proposing = useProposal(draft || text.trim() ? text : null, policy.version)
   const proposed = proposing.proposed?.text === text ? proposing.proposed : null
-  const isOwned = !policy.files[0]?.editable
-  const canEdit = !isOwned && !refused
   const toText = (line?: number) => {
     void navigate({ search: { tab: 'text' } }).then(
       () => line && requestAnimationFrame(() => selectLine(area.current, line)),
@@ -122,7 +122,7 @@ function Workbench({ policy, permissions, general, refetch }: Props) {
         <Tabs label="Parts of the policies" tabs={TABS} current={tab} />
       </PageHeader>
       <ReadOnly policy={policy} isOwned={isOwned} refused={refused} />
-      {isBehind && canEdit && <Conflict state={state} theirs={policy.text ?? ''} />}
+      {isBehind && <Conflict state={state} theirs={policy.text ?? ''} />}
       {tab === 'history' ? (
         <History policy={policy} isOwned={isOwned} />
       ) : tab === 'text' ? (

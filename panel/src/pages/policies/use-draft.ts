@@ -38,11 +38,12 @@ export interface DraftState {
   overrule: () => void
 }
 
-export function useDraft({ version, text: inForce }: Pick<Policy, 'version' | 'text'>): DraftState {
+/** While the rules can't be edited here, a draft stays in the browser, but does not show. */
+export function useDraft({ version, text: inForce }: Policy, canEdit: boolean): DraftState {
   const { id: org } = useOrg()
   const [kept, keep] = useState(() => restored(draftOf(org, PLACE)))
   const base = inForce ?? ''
-  const draft = kept && textOf(kept, org) !== base ? kept : null
+  const draft = canEdit && kept && textOf(kept, org) !== base ? kept : null
   const now = draft ?? begun(version, base)
   const set = (next: Draft | null) => {
     const worth = next && isChanged(next, org) ? next : null
