@@ -10,6 +10,7 @@ import { agentSearch, agentsSearch } from './pages/agents/search'
 import { approvalSearch, approvalsSearch } from './pages/approvals/search'
 import { auditSearch } from './pages/audit/search'
 import { conversationSearch, conversationsSearch } from './pages/conversations/search'
+import { policiesSearch } from './pages/policies/search'
 import { listSearch, tabSearch } from './pages/search'
 
 const root = createRootRoute({ component: Root, notFoundComponent: NotFound, errorComponent: PageFailed })
@@ -181,6 +182,12 @@ const tokens = createRoute({
   validateSearch: listSearch,
   component: lazyPage(() => import('./pages/tokens/tokens-page'), 'TokensPage'),
 })
+const policies = createRoute({
+  getParentRoute: () => org,
+  path: '/policies',
+  validateSearch: policiesSearch,
+  component: lazyPage(() => import('./pages/policies/policies-page'), 'PoliciesPage'),
+})
 const settings = createRoute({
   getParentRoute: () => org,
   path: '/settings',
@@ -211,6 +218,7 @@ const lists = [
   skills,
   members,
   tokens,
+  policies,
   settings,
   audit,
   start,

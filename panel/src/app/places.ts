@@ -10,6 +10,7 @@ import {
   type LucideIcon,
   MessagesSquare,
   Plug,
+  Scale,
   ScrollText,
   Server,
   ShieldQuestion,
@@ -128,6 +129,15 @@ export const NAV_ITEMS: NavItem[] = [
     to: '/o/$org/tokens',
     keys: 'g t',
     needs: 'token.view',
+    group: 'organization',
+  },
+  {
+    id: 'policies',
+    label: 'Policies',
+    icon: Scale,
+    to: '/o/$org/policies',
+    keys: 'g y',
+    needs: 'policy.view',
     group: 'organization',
   },
   {

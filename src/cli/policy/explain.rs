@@ -1,15 +1,18 @@
 //! `muster policy explain`.
 
-use std::{fmt::Write, path::PathBuf};
+use std::fmt::Write;
 
-use super::{Cli, Failure, Output, candidate::whole};
+use super::{
+    Cli, Failure, Output,
+    asked::{Asked, shown_problems},
+};
 use crate::{
     base::{
         ids::OrgId,
         permission::{Permission, Role},
         plain::without_controls,
     },
-    core::policy::{Explanation, Given, Subject},
+    core::policy::{Explanation, Subject},
     domain::people,
 };
 
@@ -18,9 +21,8 @@ use crate::{
 pub struct Explain {
     /// The permission, such as agent.edit [default: all]
     permission: Option<Permission>,
-    /// The organization's id or name [default: any without its own rules]
-    #[arg(long)]
-    org: Option<String>,
+    #[command(flatten)]
+    asked: Asked,
     /// Explain what this role allows
     #[arg(long)]
     role: Option<Role>,
@@ -30,32 +32,23 @@ pub struct Explain {
     /// Explain what this member may do; an e-mail address
     #[arg(long, value_name = "EMAIL", requires = "org")]
     user: Option<String>,
-    /// Use only the files of this folder [default: what is in force, from files and database]
-    #[arg(long)]
-    dir: Option<PathBuf>,
 }
 
 impl Explain {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let org = match &self.org {
-            Some(org) => Some(cli.organization(org).await?),
-            None => None,
-        };
+        let org = self.asked.organization(cli).await?;
         let subject = match (self.role, &self.user, org) {
             (Some(role), ..) => Subject::Role(role),
             (None, Some(email), Some(org)) => Subject::Role(role_of(cli, org, email).await?),
             _ => Subject::ServiceToken,
         };
-        let policy = match &self.dir {
-            Some(dir) => whole(Some(dir), &Given::new())?,
-            None => super::in_force(cli, org).await?,
-        };
-        let asked = match self.permission {
+        let policy = self.asked.policy(cli, org).await?;
+        let permissions = match self.permission {
             Some(permission) => vec![permission],
             None => Permission::ALL.to_vec(),
         };
         let answers: Vec<Explanation> =
-            asked.into_iter().map(|permission| policy.explain(org, subject, permission)).collect();
+            permissions.into_iter().map(|permission| policy.explain(org, subject, permission)).collect();
         let json = match (&answers[..], self.permission) {
             ([one], Some(_)) => serde_json::to_value(one)?,
             _ => serde_json::json!({ "explanations": answers }),
@@ -64,13 +57,7 @@ impl Explain {
         for answer in &answers {
             let _ = writeln!(text, "{}", without_controls(&answer.reason));
         }
-        for problem in policy.problems().iter().filter(|problem| problem.org == org) {
-            let _ = writeln!(
-                text,
-                "{} (so only the denials in these rules apply)",
-                without_controls(&problem.to_string())
-            );
-        }
+        text.push_str(&shown_problems(&policy, org));
         Ok(Output::with_text(json, text))
     }
 }

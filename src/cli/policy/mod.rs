@@ -4,6 +4,7 @@
 //! service uses: its policy folder and, for organizations without a file there, the newest versions in the database.
 //! The shown text is written by tenants, so every line goes through [`without_controls`](crate::base::plain::without_controls).
 
+mod asked;
 mod break_glass;
 mod candidate;
 mod check;
@@ -12,6 +13,7 @@ mod explain;
 mod export;
 mod history;
 mod init;
+mod matrix;
 mod publish;
 mod revert;
 mod simulate;
@@ -59,6 +61,8 @@ pub enum Policy {
     BreakGlass(break_glass::BreakGlass),
     /// Show who may do what and because of which line; or why not, and which line would allow it
     Explain(explain::Explain),
+    /// Show the permissions of every role and the most that a service token can have, as one table
+    Matrix(matrix::Matrix),
 }
 
 impl Policy {
@@ -75,6 +79,7 @@ impl Policy {
             Self::Simulate(command) => command.run(cli).await,
             Self::BreakGlass(command) => command.run(cli).await,
             Self::Explain(command) => command.run(cli).await,
+            Self::Matrix(command) => command.run(cli).await,
         }
     }
 }

@@ -9,10 +9,7 @@ use super::{
     explain::{Book, NO_LINE, PolicyLine},
     line::Subject,
 };
-use crate::base::{
-    ids::OrgId,
-    permission::{Permission, Role},
-};
+use crate::base::{ids::OrgId, permission::Permission};
 
 /// A cell of the table that a candidate changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,11 +41,6 @@ impl fmt::Display for CellChange {
     }
 }
 
-/// Every subject, in the order of the matrix.
-fn subjects() -> impl Iterator<Item = Subject> {
-    Role::ALL.into_iter().map(Subject::Role).chain([Subject::ServiceToken])
-}
-
 /// The cells in which two policies differ.
 pub(super) fn cells(before: &Table, (after, book): (&Table, &Book)) -> Vec<CellChange> {
     let mut places: Vec<Option<OrgId>> =
@@ -58,7 +50,7 @@ pub(super) fn cells(before: &Table, (after, book): (&Table, &Book)) -> Vec<CellC
     places.dedup();
     let mut changes = Vec::new();
     for org in places {
-        for subject in subjects().filter(|subject| org.is_none() || *subject != Subject::ServiceToken) {
+        for subject in Subject::all().filter(|subject| org.is_none() || *subject != Subject::ServiceToken) {
             let (was, is) = (before.row(org, subject), after.row(org, subject));
             let differing = was.difference(is).union(is.difference(was));
             changes.extend(differing.iter().map(|permission| CellChange {

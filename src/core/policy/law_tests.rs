@@ -13,13 +13,9 @@ fn table_says(policy: &Compiled, org: OrgId, subject: Subject, permission: Permi
     policy.permissions(Some(org), subject).contains(permission)
 }
 
-fn subjects() -> impl Iterator<Item = Subject> {
-    Role::ALL.into_iter().map(Subject::Role).chain([Subject::ServiceToken])
-}
-
 /// Compares the two for every cell of an organization.
 fn agree(policy: &Compiled, org: OrgId) {
-    for subject in subjects() {
+    for subject in Subject::all() {
         for permission in Permission::ALL {
             let explained = policy.explain(Some(org), subject, permission);
             let allowed = table_says(policy, org, subject, permission);

@@ -72,6 +72,11 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// Every subject, in the order of the matrix.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Role::ALL.into_iter().map(Self::Role).chain([Self::ServiceToken])
+    }
+
     /// As written in a file.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -1,34 +1,79 @@
-//! Renders the base policy as the table committed as `policies/matrix.txt`, whose diff a reviewer of a policy change
-//! reads first.
+//! The permission matrix: who may do what, as a table for people and cell by cell for programs.
 
 use std::fmt::Write;
 
-use super::live::Policy;
-use crate::base::permission::{Permission, Role};
+use serde::Serialize;
 
-const HEADER: &str = "\
-# Who may do what in an organization without rules of its own, and the most that a service token can have.
-# Generated from policy.csv by a test; UPDATE=1 writes it.
+use super::{
+    compiled::Compiled,
+    explain::PolicyLine,
+    line::{POLICY_CSV, Subject},
+};
+use crate::base::{
+    ids::OrgId,
+    permission::{Permission, Role},
+};
 
-";
+/// A permission, and who has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MatrixRow {
+    pub permission: Permission,
+    /// In the order of [`Subject::all`].
+    pub cells: Vec<MatrixCell>,
+}
 
-/// The base policy of `policy`, permissions by role.
+/// Whether a role, or `service_token`, has a permission.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MatrixCell {
+    pub subject: String,
+    pub allowed: bool,
+    /// Whether the organization's own rules decide.
+    pub own: bool,
+    /// The line that decides; `null` if no line applies, which means refused.
+    pub decided_by: Option<PolicyLine>,
+}
+
+/// The matrix of an organization, or, without `org`, of organizations without rules of their own.
 #[must_use]
-pub fn matrix(policy: &Policy) -> String {
-    let table = &policy.now().table;
+pub fn matrix(policy: &Compiled, org: Option<OrgId>) -> Vec<MatrixRow> {
+    let cell = |subject: Subject, permission| {
+        let decided_by = policy.explain(org, subject, permission).decided_by;
+        MatrixCell {
+            subject: subject.as_str().to_owned(),
+            allowed: policy.permissions(org, subject).contains(permission),
+            own: decided_by.as_ref().is_some_and(|line| line.file != POLICY_CSV),
+            decided_by,
+        }
+    };
+    let row = |permission| MatrixRow {
+        permission,
+        cells: Subject::all().map(|subject| cell(subject, permission)).collect(),
+    };
+    Permission::ALL.into_iter().map(row).collect()
+}
+
+/// The matrix as text. `*` marks cells that the organization's own rules decide.
+#[must_use]
+pub fn matrix_table(rows: &[MatrixRow]) -> String {
     let width = Permission::ALL.iter().map(|permission| permission.as_str().len()).max().unwrap_or(0);
-    let mark = |present: bool| if present { "✓" } else { "·" };
-    let mut out = format!("{HEADER}{:width$}", "");
+    let mark = |cell: &MatrixCell| match (cell.allowed, cell.own) {
+        (true, false) => "✓",
+        (true, true) => "✓*",
+        (false, false) => "·",
+        (false, true) => "·*",
+    };
+    let mut out = format!("{:width$}", "");
     for role in Role::ALL {
         let _ = write!(out, "  {:<8}", role.as_str());
     }
     out.push_str("  service token\n");
-    for permission in Permission::ALL {
-        let _ = write!(out, "{:width$}", permission.as_str());
-        for role in Role::ALL {
-            let _ = write!(out, "  {:<8}", mark(table.base_permissions(role).contains(permission)));
+    for row in rows {
+        let mut line = format!("{:width$}", row.permission.as_str());
+        for cell in &row.cells {
+            let _ = write!(line, "  {:<8}", mark(cell));
         }
-        let _ = writeln!(out, "  {}", mark(table.token_cap().contains(permission)));
+        out.push_str(line.trim_end());
+        out.push('\n');
     }
     out
 }

@@ -42,7 +42,7 @@ pub use self::{
     explain::{ChangeKind, Explanation, NO_LINE, PolicyLine, Remedy},
     line::{LintProblem, Subject, listed, org_file},
     live::{Policy, PolicyStatus},
-    matrix::matrix,
+    matrix::{MatrixCell, MatrixRow, matrix, matrix_table},
     report::{Report, check, check_with},
     source::{DEFAULTS, Given},
 };

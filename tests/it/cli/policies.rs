@@ -167,6 +167,41 @@ async fn explain_works_on_a_folder_and_the_policy_in_force() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_matrix_marks_what_the_organizations_own_rules_decide() {
+    let site = installation().await;
+    let row = |arguments: &[&str]| {
+        let text = site.text(&[&["matrix"], arguments].concat());
+        let line = text.lines().find(|line| line.starts_with("contact.view ")).unwrap().to_owned();
+        (line.split_whitespace().skip(1).collect::<Vec<_>>().join(" "), text)
+    };
+    let (general, text) = row(&["--org", "House"]);
+    assert_eq!(general, "✓ ✓ ✓ · ✓");
+    let committed = include_str!("../../../policies/matrix.txt");
+    assert!(committed.ends_with(&text), "without rules of its own: the committed matrix, not {text}");
+    assert_eq!(row(&[]).1, text);
+    // The database's rules, and those of a folder instead.
+    site.publish(&site.candidate("candidate", &site.line("contact.view")));
+    let (own, text) = row(&["--org", "House"]);
+    assert_eq!(own, "✓ ✓ ✓ ✓* ✓");
+    assert!(text.contains("own rules"), "{text}");
+    let denied = format!("p, OPERATOR, {}, contact.view, deny\n", site.org);
+    let folder = site.candidate("denied", &denied);
+    assert_eq!(row(&["--org", "House", "--dir", &folder]).0, "✓ ✓ ·* ·* ✓");
+    assert_eq!(row(&["--dir", &folder]).0, general, "other organizations");
+
+    let found = site.json(&["matrix", "--org", "House"]);
+    let rows = found["permissions"].as_array().unwrap();
+    assert_eq!((&found["organization_id"], rows.len()), (&json!(site.org), Permission::ALL.len()));
+    let cells = &rows.iter().find(|row| row["permission"] == "contact.view").unwrap()["cells"];
+    assert_eq!(cells.as_array().unwrap().len(), 5);
+    let (operator, viewer) = (&cells[2], &cells[3]);
+    assert_eq!((&operator["own"], &operator["decided_by"]["file"]), (&json!(false), &json!("policy.csv")));
+    assert_eq!((&viewer["subject"], &viewer["allowed"]), (&json!("VIEWER"), &json!(true)));
+    assert_eq!(viewer["decided_by"]["text"], site.line("contact.view").trim());
+    site.refused(&["matrix", "--org", "Absent"], 1, "NOT_FOUND", "There is no organization `Absent`");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn check_and_test_name_every_mistake_of_a_folder() {
     let site = installation().await;
     let checked = site.json(&["check"]);

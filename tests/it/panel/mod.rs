@@ -326,6 +326,7 @@ plays![
     sqlite_palette,
     sqlite_people,
     sqlite_phone,
+    sqlite_policies,
     sqlite_records,
     postgres_replicas,
     sqlite_roles,

@@ -4,12 +4,13 @@ import { opens, settled } from './acts.mjs'
 import { spoil, turned, unhurt } from './hostile.mjs'
 import { flaws } from './looks.mjs'
 import { PAGES, records } from './pages.mjs'
-import { api, browse, forEach, until, world } from './stage.mjs'
+import { api, apiAs, browse, forEach, until, world } from './stage.mjs'
 
 // `browse` fails on any request to elsewhere and on any breach of the policy.
 
 /** What stands beside lists, by its address. */
 async function peeks({ answered, dismissed, used, outside, hook }) {
+  const { policyHistory } = await apiAs('OWNER', 'query($org: Id!) { policyHistory(orgId: $org, page: 1, limit: 1) { data { id } } }')
   const { turns, auditLog } = await api(
     `query($org: Id!, $id: Id!) {
       turns(orgId: $org, conversationId: $id, page: 1, limit: 1) { data { id } }
@@ -31,6 +32,7 @@ async function peeks({ answered, dismissed, used, outside, hook }) {
     `/mcp-servers?peek=${records.mcpServer}`,
     `/skills?peek=${records.skill}`,
     `/tokens?peek=${records.token}`,
+    `/policies?tab=history&peek=${policyHistory.data[0].id}`,
     `/audit?entry=${auditLog.data[0].id}`,
   ]
   return beside.map((at) => ({ name: at, at: `/o/${world.org}${at}`, isBeside: true }))
@@ -39,7 +41,7 @@ async function peeks({ answered, dismissed, used, outside, hook }) {
 // Where names of records stand in lists and titles: there, what hides in them is marked.
 const MARKED = [
   'approval', 'conversations', 'conversation', 'agents', 'images', 'agent', 'servers', 'server', 'channels',
-  'credentials', 'mcp-servers', 'skills', 'members', 'tokens', 'settings-money', 'settings-events', 'audit',
+  'credentials', 'mcp-servers', 'skills', 'members', 'tokens', 'policies-history', 'settings-money', 'settings-events', 'audit',
 ]
 
 async function isWell(page, when) {

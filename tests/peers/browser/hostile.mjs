@@ -95,6 +95,11 @@ async function people() {
     id: records.endpoint,
     name: NAME,
   })
+  await apiAs(
+    'OWNER',
+    'mutation($org: Id!, $text: String!, $reason: String!) { editPolicy(orgId: $org, input: { version: "none", text: $text, reason: $reason }) { version } }',
+    { text: TEXT.replaceAll(/^/gm, '# '), reason: NAME },
+  )
 }
 
 /** An outsider writes through a channel under a hostile name; another one is refused. Answers the contact. */

@@ -12,6 +12,7 @@ const field = (name) => (page) => page.getByRole('combobox', { name }).first()
 const item = (name) => (page) => page.getByRole('menuitem', { name }).first()
 const inDialog = (name) => (page) => page.getByRole('dialog').getByRole('button', { name, exact: true })
 const row = (page) => page.getByRole('row').and(page.locator('[data-index]')).first()
+const olderVersion = (page) => page.getByRole('row', { name: /The front desk sees callers$/ })
 const firstRevision = (page) => page.getByRole('row', { name: /^Revision 1/ })
 // Those that interrupt with a question have a role of their own.
 const dialog = (name) => (page) => page.getByRole('dialog', { name }).or(page.getByRole('alertdialog', { name })).first()
@@ -28,6 +29,14 @@ const fills = (label, text, send) => async (page) => {
 const signsOut = async (page) => {
   await page.context().clearCookies()
   await page.getByRole('searchbox').first().fill('x')
+}
+/** Begins a draft of the policies, which stays until it is discarded. */
+const changesACell = async (page) => {
+  const changed = (value) => page.getByRole('gridcell', { name: new RegExp(`^contact.view for Viewer: ${value}`) })
+  if (await changed('no').isVisible()) await changed('no').press('Enter')
+  await changed('yes').waitFor()
+  const publish = button('Publish…')(page)
+  await until(() => publish.isEnabled(), 'the effect of the draft')
 }
 const isInTurn = async (page) => {
   const { conversation } = await asks('do execute Hold the line {"command": "hold"}')
@@ -165,6 +174,9 @@ export const OF_RECORDS = [
   },
   { of: 'app/spending/allow-more.tsx', at: '/settings?tab=money', from: button('Allow more this month'), shown: dialog('Allow all agents more') },
   { of: 'app/spending/allow-host.tsx', at: '/settings?tab=network', from: button('Allow a host'), shown: dialog('Allow a host') },
+  { of: 'pages/policies/publish-dialog.tsx', at: '/policies', does: changesACell, from: button('Publish…'), shown: dialog('Publish the draft') },
+  { of: 'pages/policies/version-peek.tsx', at: '/policies?tab=history', from: row, shown: beside(/^Version/) },
+  { of: 'pages/policies/revert-dialog.tsx', at: '/policies?tab=history', through: [olderVersion], from: button('Go back to this…'), shown: dialog(/^Go back to version/) },
   { of: 'pages/audit/export-dialog.tsx', at: '/audit', from: button('Export…'), shown: dialog('Export the audit log') },
   { of: 'pages/audit/entry-peek.tsx', at: '/audit', from: row, shown: (page) => page.getByRole('complementary').first() },
   { of: 'pages/account/second-factor.tsx', at: null, own: '/account?tab=security', from: button('Set up'), shown: dialog('Set up the second factor') },

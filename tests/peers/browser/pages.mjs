@@ -32,6 +32,8 @@ async function furnish() {
       token: createServiceToken(orgId: $org, input: { name: "nightly-report", permissions: ["agent.view"] }) { id }
       allowHost(orgId: $org, input: { host: "files.example.com" }) { id }
       endpoint: createEventEndpoint(orgId: $org, input: { name: "Ticket bridge", url: "https://tickets.example.com/muster", types: ["approval.raised"] }) { id }
+      allowed: allowPermission(orgId: $org, input: { role: VIEWER, permission: "contact.view", reason: "The front desk sees callers" }) { version }
+      reset: resetPermission(orgId: $org, input: { role: VIEWER, permission: "contact.view", reason: "No front desk now" }) { version }
       updateOrganization(orgId: $org, input: { monthlyBudgetMicro: 50000000, costGuardTokensPerHour: 1000000 }) { id }
     }`,
   )
@@ -73,6 +75,9 @@ const OF_ORGANIZATION = [
   ['members', '/members'],
   ['invitations', '/members', '/members?tab=invitations'],
   ['tokens', '/tokens'],
+  ['policies', '/policies'],
+  ['policies-text', '/policies', '/policies?tab=text'],
+  ['policies-history', '/policies', '/policies?tab=history'],
   ['settings', '/settings'],
   ['settings-safety', '/settings', '/settings?tab=safety'],
   ['settings-money', '/settings', '/settings?tab=money'],

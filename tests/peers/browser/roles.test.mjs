@@ -55,6 +55,7 @@ const TABLE = [
     name: 'network', at: '/settings?tab=network', may: 'ADMIN', control: 'Allow a host', needs: 'network.edit',
     does: 'allowHost(orgId: $o, input: { host: $host }) { id }',
   },
+  { name: 'policies', at: '/policies', sees: 'ADMIN', reads: 'policyHistory(orgId: $o, page: 1, limit: 1) { total }' },
   { name: 'audit', at: '/audit', sees: 'ADMIN', reads: 'auditLog(orgId: $o, page: 1, limit: 1) { total }' },
 ]
 

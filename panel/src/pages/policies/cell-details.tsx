@@ -1,0 +1,141 @@
+// A cell of the matrix: the line that decides it, how the line reaches it, what would change it, and its own line.
+import { useEffect, useState } from 'react'
+import { useQuery } from 'urql'
+import { wordsOf } from '../../api/errors'
+import { graphql, type ResultOf } from '../../api/graphql'
+import { useOrg } from '../../app/organization'
+import { RadioGroup } from '../../ui/choices'
+import { Code, CodeBlock } from '../../ui/code'
+import { Skeleton } from '../../ui/skeleton'
+import type { Role } from '../members/roles'
+import { type CellState, TOKEN } from './cells'
+import type { Effect } from './lines'
+import { fixedReason, subjectName } from './names'
+import type { CellChange } from './queries'
+
+const ExplainQuery = graphql(`
+  query ExplainCell($orgId: Id!, $permission: Permission!, $role: Role) {
+    explainPermission(orgId: $orgId, permission: $permission, role: $role) {
+      allowed inheritance
+      decidedBy { file line text }
+      remedy { change file line text withinCeiling }
+    }
+  }
+`)
+
+type Explanation = NonNullable<ResultOf<typeof ExplainQuery>['explainPermission']>
+
+/** Cells under a moving pointer are not explained. */
+const WAIT_MS = 150
+
+interface Props {
+  cell: CellState
+  meaning: string
+  /** What the draft changes about it. */
+  change: CellChange | undefined
+  /** Null: the draft can't be changed. */
+  onOwn: ((effect: Effect | null) => void) | null
+}
+
+export function CellDetails({ cell, meaning, change, onOwn }: Props) {
+  const { id: orgId } = useOrg()
+  const { subject, permission, own, fixed } = cell
+  const rested = useRested(`${subject} ${permission}`)
+  const [{ data, error }] = useQuery({
+    query: ExplainQuery,
+    variables: { orgId, permission, role: subject === TOKEN ? null : (subject as Role) },
+    requestPolicy: 'cache-and-network',
+    pause: !rested,
+  })
+  const found = rested ? data?.explainPermission : null
+  return (
+    <div className="space-y-3 text-sm">
+      <p>
+        <strong className="font-semibold">{subjectName(subject)}</strong>, <Code>{permission}</Code>
+        <span className="block text-muted">{meaning}</span>
+      </p>
+      {change && (
+        <p>
+          In the draft: <strong className="font-semibold">{change.allowed ? 'yes' : 'no'}</strong>
+          {change.decidedBy ? (
+            <>
+              , by <Code>{change.decidedBy.text}</Code> ({change.decidedBy.file} line {change.decidedBy.line})
+            </>
+          ) : (
+            ', because no line allows it'
+          )}
+        </p>
+      )}
+      {found ? <InForce found={found} /> : error ? <p>{wordsOf(error)}</p> : <Skeleton className="w-3/4" />}
+      {fixed ? (
+        <p className="text-muted">{fixedReason(fixed)}</p>
+      ) : (
+        onOwn && (
+          <RadioGroup
+            label="Own line of this organization"
+            row
+            value={own ?? 'none'}
+            onValue={(value) => onOwn(value === 'none' ? null : value)}
+            options={OWN}
+          />
+        )
+      )}
+    </div>
+  )
+}
+
+const OWN = [
+  { value: 'none', label: 'None' },
+  { value: 'allow', label: 'Allow' },
+  { value: 'deny', label: 'Deny' },
+] as const
+
+/** Whether this is the same for a moment. */
+function useRested(key: string): boolean {
+  const [rested, setRested] = useState('')
+  useEffect(() => {
+    const timer = setTimeout(() => setRested(key), WAIT_MS)
+    return () => clearTimeout(timer)
+  }, [key])
+  return rested === key
+}
+
+function InForce({ found: { allowed, decidedBy, inheritance, remedy } }: { found: Explanation }) {
+  return (
+    <>
+      <div className="space-y-1">
+        <p>
+          In force: <strong className="font-semibold">{allowed ? 'yes' : 'no'}</strong>
+          {decidedBy ? `, by ${decidedBy.file} line ${decidedBy.line}` : ', because no line allows it'}
+        </p>
+        {decidedBy && <CodeBlock text={decidedBy.text} label="the deciding line" />}
+        {inheritance.length > 1 && (
+          <p className="text-muted">
+            {allowed ? 'Inherited: ' : 'A denial applies to lower roles: '}
+            {inheritance.map(subjectName).join(' ⊃ ')}
+          </p>
+        )}
+      </div>
+      {remedy && (
+        <div className="space-y-1">
+          <p>
+            To allow it, {remedyWords(remedy)}
+            {!remedy.withinCeiling && ' (only the operator can)'}
+          </p>
+          {remedy.text && <CodeBlock text={remedy.text} label="the line that would allow it" />}
+        </div>
+      )}
+    </>
+  )
+}
+
+function remedyWords({ change, file, line }: NonNullable<Explanation['remedy']>): string {
+  switch (change) {
+    case 'ADD':
+      return `add to ${file}:`
+    case 'REPLACE':
+      return `replace line ${line} of ${file} with:`
+    case 'REMOVE':
+      return `remove line ${line} of ${file}.`
+  }
+}

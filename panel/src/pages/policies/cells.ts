@@ -1,0 +1,95 @@
+// The cells of the matrix: what holds in the draft, and by which kind of line. No React here.
+import { type Cell, ceilingLine, type Effect, effectIn, isSame, type RuleLine, ruleLines } from './lines'
+import type { CellChange, General, Permissions, Policy } from './queries'
+
+export const TOKEN = 'service_token'
+export const SUBJECTS = ['OWNER', 'ADMIN', 'OPERATOR', 'VIEWER', TOKEN] as const
+
+export interface CellState extends Cell {
+  /** In the draft; without a draft, in force. */
+  allowed: boolean
+  inForce: boolean
+  /** By the rules of all organizations. */
+  general: boolean
+  /** What the draft's own line says, and the one in force. */
+  own: Effect | null
+  ownInForce: Effect | null
+  /** Why the organization can't change it: the operator's line, or null for service tokens. */
+  fixed: RuleLine | 'token' | null
+}
+
+export interface Row {
+  permission: string
+  group: string
+  meaning: string
+  cells: CellState[]
+}
+
+interface Given {
+  policy: Policy
+  permissions: Permissions
+  general: General
+  text: string
+  /** The service's answer about this text; undefined while it is pending or if it would be refused. */
+  changes: readonly CellChange[] | undefined
+}
+
+export function rowsOf({ policy, permissions, general, text, changes }: Given): Row[] {
+  const [own, ownInForce] = [ruleLines(text), ruleLines(policy.text ?? '')]
+  const base = policy.files.find(({ file }) => file === 'policy.csv')?.text ?? ''
+  const isNow = ({ subject, permission }: Cell) =>
+    subject === TOKEN
+      ? policy.tokenCap.includes(permission)
+      : policy.roles.some(({ role, permissions }) => role === subject && permissions.includes(permission))
+  const stateOf = (cell: Cell): CellState => {
+    const inForce = isNow(cell)
+    const [mine, before] = [effectIn(own, cell), effectIn(ownInForce, cell)]
+    const isCertain = changes !== undefined || mine === before || mine === null
+    const certain = changes?.find((change) => isSame(change, cell))?.allowed ?? inForce
+    return {
+      ...cell,
+      allowed: isCertain ? certain : mine === 'allow',
+      inForce,
+      general: general?.changes.find((change) => isSame(change, cell))?.allowed ?? inForce,
+      own: mine,
+      ownInForce: before,
+      fixed: cell.subject === TOKEN ? 'token' : (ceilingLine(base, cell) ?? null),
+    }
+  }
+  return permissions.map(({ permission, group, meaning }) => ({
+    permission,
+    group,
+    meaning,
+    cells: SUBJECTS.map((subject) => stateOf({ subject, permission })),
+  }))
+}
+
+export const isEdited = ({ own, ownInForce }: CellState) => own !== ownInForce
+/** Whether the organization's rules say or cause something else than the general ones. */
+export const differs = (cell: CellState) =>
+  cell.own !== null || isEdited(cell) || cell.allowed !== cell.general || cell.allowed !== cell.inForce
+
+interface Filters {
+  q?: string
+  role?: string
+  own?: boolean
+}
+
+/** The rows that match, each with the columns that are shown. */
+export function filtered(rows: Row[], { q = '', role, own }: Filters): Row[] {
+  const wanted = q.toLowerCase().split(/\s+/).filter(Boolean)
+  return rows
+    .filter((row) => {
+      const words = `${row.permission} ${row.group} ${row.meaning}`.toLowerCase()
+      return wanted.every((word) => words.includes(word))
+    })
+    .map((row) => (role ? { ...row, cells: row.cells.filter(({ subject }) => subject === role) } : row))
+    .filter(({ cells }) => !own || cells.some(differs))
+}
+
+/** The rows under the headings of their groups, in order. */
+export function grouped(rows: Row[]): [string, Row[]][] {
+  const groups = new Map<string, Row[]>()
+  for (const row of rows) groups.set(row.group, [...(groups.get(row.group) ?? []), row])
+  return [...groups]
+}

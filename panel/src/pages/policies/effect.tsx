@@ -1,0 +1,172 @@
+// What the draft would do: problems, gains and losses, and the recent calls that would end otherwise.
+import { Link } from '@tanstack/react-router'
+import { useOrg } from '../../app/organization'
+import { Code } from '../../ui/code'
+import { Panel } from '../../ui/page'
+import { Notice } from '../../ui/problem'
+import { Skeleton } from '../../ui/skeleton'
+import { Visible } from '../../ui/visible'
+import { spaced } from '../audit/words'
+import { Changes } from './changes'
+import { subjectName } from './names'
+import type { Proposal, Simulation } from './queries'
+import type { Proposing } from './use-proposal'
+
+interface Props {
+  proposing: Proposing
+  /** Above the changes: "The draft changes". Null: the text is in force, so that it changes nothing. */
+  title: string | null
+  onLine?: (line: number) => void
+}
+
+export function Effect({ proposing: { proposed, problem, retry }, title, onLine }: Props) {
+  return (
+    <>
+      {problem && (
+        <Notice>
+          {problem}{' '}
+          <button type="button" className="link" onClick={retry}>
+            Try again
+          </button>
+        </Notice>
+      )}
+      {title && (
+        <Panel title={title}>
+          {proposed ? (
+            <>
+              <p role="status" className="sr-only">
+                {summary(proposed.proposal)}
+              </p>
+              {proposed.proposal.ok ? (
+                <Changes changes={proposed.proposal.changes} />
+              ) : (
+                <Problems problems={proposed.proposal.problems} onLine={onLine} />
+              )}
+            </>
+          ) : (
+            !problem && <Skeleton className="w-3/4" />
+          )}
+        </Panel>
+      )}
+      {proposed?.proposal.ok &&
+        (proposed.replay ? (
+          <Replay replay={proposed.replay} isNew={title !== null} />
+        ) : (
+          !problem && <Skeleton />
+        ))}
+    </>
+  )
+}
+
+function summary({ ok, changes, problems }: Proposal): string {
+  if (!ok) return `It has ${counted(problems.length, 'problem')}`
+  return `It changes ${counted(changes.length, 'cell')}`
+}
+
+const counted = (count: number, word: string) => `${count.toLocaleString()} ${word}${count === 1 ? '' : 's'}`
+
+interface ProblemsProps {
+  problems: Proposal['problems']
+  onLine?: (line: number) => void
+}
+
+export function Problems({ problems, onLine }: ProblemsProps) {
+  return (
+    <ul className="space-y-1.5 text-sm">
+      {problems.map(({ file, line, reason }) => (
+        <li key={`${file}:${line}: ${reason}`} className="text-danger-text">
+          {line !== null && onLine ? (
+            <button type="button" className="link" onClick={() => onLine(line)}>
+              Line {line}
+            </button>
+          ) : (
+            `${file}${line === null ? '' : ` line ${line}`}`
+          )}
+          : <Visible text={reason} />
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function Replay({ replay, isNew }: { replay: Simulation; isNew: boolean }) {
+  const { calls, days, flipped, flips, unusedLines } = replay
+  return (
+    <>
+      {isNew && (
+        <Panel title={`Calls of the last ${days} days`}>
+          <p className="text-sm">
+            {flipped === 0
+              ? `None of ${counted(calls, 'call')} would end otherwise.`
+              : `Of ${counted(calls, 'call')}, ${flipped.toLocaleString()} would end otherwise.`}
+          </p>
+          <ul className="mt-2 space-y-2 text-sm">
+            {flips.slice(0, SHOWN).map((flip) => (
+              <Flip key={`${flip.operation} ${flip.subject} ${flip.tokenId}`} flip={flip} days={days} />
+            ))}
+          </ul>
+          {flips.length > SHOWN && (
+            <p className="mt-2 text-sm text-muted">And {counted(flips.length - SHOWN, 'other operation')}.</p>
+          )}
+        </Panel>
+      )}
+      {unusedLines.length > 0 && (
+        <Panel title="Unused lines" about={`These lines decided no call of the last ${days} days.`}>
+          <ul className="space-y-1 text-sm">
+            {unusedLines.map(({ line, text }) => (
+              <li key={line}>
+                {line}. <Code>{text}</Code>
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      )}
+    </>
+  )
+}
+
+const SHOWN = 20
+
+function Flip({ flip, days }: { flip: Simulation['flips'][number]; days: number }) {
+  const org = useOrg()
+  const { operation, subject, tokenId, allowed, count, permission } = flip
+  const name = `${spaced(operation)} ×${count.toLocaleString()}`
+  const from = () => new Date(Date.now() - days * 86_400_000).toISOString()
+  const search = tokenId
+    ? { operation, from: from(), actor: tokenId, actorKind: 'SERVICE_TOKEN' as const }
+    : { operation, from: from() }
+  return (
+    <li>
+      {org.can('audit.view') ? (
+        <Link to="/o/$org/audit" params={{ org: org.id }} search={search} className="link">
+          {name}
+        </Link>
+      ) : (
+        name
+      )}
+      <span className="block text-xs text-muted">
+        {subjectName(subject)} would be {allowed ? 'allowed' : 'refused'} (<code>{permission}</code>)
+      </span>
+    </li>
+  )
+}
+
+/** How to begin a draft. `onText` is null where the text is shown already. */
+export function NoDraft({ onText }: { onText: (() => void) | null }) {
+  return (
+    <p className="mb-4 text-sm text-muted">
+      {onText ? (
+        <>
+          There is no draft: press a cell, or{' '}
+          <button type="button" className="link" onClick={onText}>
+            edit the text
+          </button>
+          .
+        </>
+      ) : (
+        'There is no draft: edit the text, or press a cell of the matrix.'
+      )}{' '}
+      It comes into force when you publish it.
+    </p>
+  )
+}

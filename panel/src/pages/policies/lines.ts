@@ -1,0 +1,72 @@
+// The lines of policy texts, read and written as the service does (src/domain/policies/lines.rs). No React here.
+
+export type Effect = 'allow' | 'deny'
+
+/** A `p` line. */
+export interface RuleLine {
+  /** Its number, starting at 1. */
+  line: number
+  subject: string
+  permission: string
+  effect: Effect
+}
+
+export type Cell = Pick<RuleLine, 'subject' | 'permission'>
+
+/** What a text's own line says about a cell; null without such a line. */
+export type Change = Cell & { effect: Effect | null }
+
+export const isSame = (one: Cell, other: Cell) =>
+  one.subject === other.subject && one.permission === other.permission
+
+const fieldsOf = (line: string) => line.split(',').map((field) => field.trim())
+
+/** The lines that can be read. The service reports the others. */
+export function ruleLines(text: string): RuleLine[] {
+  return text.split('\n').flatMap((line, index) => {
+    const [kind, subject, , permission, effect, ...more] = fieldsOf(line)
+    const isRule = kind === 'p' && more.length === 0 && (effect === 'allow' || effect === 'deny')
+    return isRule && subject && permission ? [{ line: index + 1, subject, permission, effect }] : []
+  })
+}
+
+export const effectIn = (lines: readonly RuleLine[], cell: Cell): Effect | null =>
+  lines.find((line) => isSame(line, cell))?.effect ?? null
+
+/** Sets the line about a cell: replaces or appends it, or removes it. All other lines stay, with their comments. */
+export function setLine(text: string, org: number, { effect, ...cell }: Change): string {
+  const end = text.includes('\r\n') ? '\r\n' : '\n'
+  const kept = text.match(/[^\n]*\n|[^\n]+$/g) ?? []
+  const written = effect ? `p, ${cell.subject}, ${org}, ${cell.permission}, ${effect}${end}` : ''
+  const at = kept.findIndex((line) => {
+    const [kind, subject, , permission] = fieldsOf(line)
+    return kind === 'p' && subject === cell.subject && permission === cell.permission
+  })
+  if (at >= 0) return kept.toSpliced(at, 1, ...(written ? [written] : [])).join('')
+  return text && written && !text.endsWith('\n') ? text + end + written : text + written
+}
+
+/** The cells about which two texts have different lines, as changes of the first one. */
+export function cellChanges(before: string, after: string): Change[] {
+  const [old, now] = [ruleLines(before), ruleLines(after)]
+  const gone = old.filter((line) => effectIn(now, line) === null).map((line) => ({ ...line, effect: null }))
+  const set = now.filter((line) => effectIn(old, line) !== line.effect)
+  return [...gone, ...set].map(({ subject, permission, effect }) => ({ subject, permission, effect }))
+}
+
+/** The line of the operator's policy that no organization can overrule: it denies this to the role or to one above. */
+export function ceilingLine(base: string, cell: Cell): RuleLine | undefined {
+  return ruleLines(base).find(
+    ({ subject, permission, effect }) =>
+      effect === 'deny' && permission === cell.permission && includes(base, subject, cell.subject),
+  )
+}
+
+/** Whether a role has everything that another one has, by the `g` lines. */
+function includes(base: string, role: string, lower: string): boolean {
+  if (role === lower) return true
+  const parents = base.split('\n').map(fieldsOf)
+  return parents.some(
+    ([kind, from, to]) => kind === 'g' && from === role && to !== undefined && includes(base, to, lower),
+  )
+}

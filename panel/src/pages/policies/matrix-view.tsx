@@ -1,0 +1,108 @@
+// The matrix with its filters, and beside it the explained cell and the effect of the draft.
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { Table2 } from 'lucide-react'
+import { type ReactNode, useMemo, useState } from 'react'
+import { Chip, FilterBar, FilterMenu, NothingMatches } from '../../app/filters'
+import { Panel } from '../../ui/page'
+import { say } from '../../ui/toast-store'
+import { CellDetails } from './cell-details'
+import { type CellState, filtered, rowsOf, SUBJECTS } from './cells'
+import { type Cell, isSame } from './lines'
+import { Matrix } from './matrix'
+import { fixedReason, subjectName } from './names'
+import type { General, Permissions, Policy, Proposal } from './queries'
+import type { DraftState } from './use-draft'
+import { Workspace } from './workspace'
+
+interface Props {
+  policy: Policy
+  permissions: Permissions
+  general: General
+  state: DraftState
+  /** The service's answer about the draft, if there is one by now. */
+  proposal: Proposal | undefined
+  canEdit: boolean
+  /** Explains why the draft can't be changed. */
+  onRefused: () => void
+  /** The effect of the draft. */
+  children: ReactNode
+}
+
+export function MatrixView(props: Props) {
+  const { policy, permissions, general, state, proposal, canEdit, onRefused, children } = props
+  const { q, role, own } = useSearch({ from: '/inside/o/$org/policies' })
+  const navigate = useNavigate({ from: '/o/$org/policies' })
+  const filters = { q, role, own }
+  const set = (change: Partial<typeof filters>) =>
+    void navigate({ search: (before) => ({ ...before, ...change }), replace: true })
+  const [at, setAt] = useState<Cell | null>(null)
+  const [pointed, point] = useState<Cell | null>(null)
+  const changes = proposal?.ok ? proposal.changes : undefined
+  const rows = useMemo(
+    () => rowsOf({ policy, permissions, general, text: state.text, changes }),
+    [policy, permissions, general, state.text, changes],
+  )
+  const shown = filtered(rows, filters)
+  const toggle = (cell: CellState) => {
+    setAt(cell)
+    if (!canEdit) return onRefused()
+    if (cell.fixed && cell.own === null) return say(fixedReason(cell.fixed))
+    state.click(cell, cell.allowed)
+  }
+  const looked = pointed ?? at
+  const row = rows.find(({ permission }) => permission === looked?.permission)
+  const cell = looked && row?.cells.find((each) => isSame(each, looked))
+  return (
+    <>
+      <FilterBar apart filters={filters} onChange={set} search="Search permissions">
+        <FilterMenu
+          label="Role"
+          single
+          options={ROLES}
+          value={role && [role]}
+          onValue={(next) => set({ role: next?.[0] })}
+        />
+        <Chip on={own === true} onToggle={() => set({ own: own ? undefined : true })}>
+          Differs from the general rules
+        </Chip>
+      </FilterBar>
+      <Workspace
+        beside={
+          <>
+            <Panel title="Why">
+              {cell && row ? (
+                <CellDetails
+                  key={policy.version}
+                  cell={cell}
+                  meaning={row.meaning}
+                  change={changes?.find((change) => isSame(change, cell))}
+                  onOwn={canEdit ? (effect) => state.change({ ...identity(cell), effect }) : null}
+                />
+              ) : (
+                <p className="text-sm text-muted">
+                  Point at a cell, or go to it with the arrow keys, to see the line that decides. A click,
+                  Enter or Space changes it in the draft.
+                </p>
+              )}
+            </Panel>
+            {children}
+          </>
+        }
+      >
+        {shown.length > 0 ? (
+          <Matrix rows={shown} at={at} canEdit={canEdit} onAt={setAt} onPoint={point} onToggle={toggle} />
+        ) : (
+          <NothingMatches
+            icon={Table2}
+            title={own && !q && !role ? 'Nothing differs from the general rules' : undefined}
+            filters={filters}
+            onChange={set}
+          />
+        )}
+      </Workspace>
+    </>
+  )
+}
+
+const ROLES = SUBJECTS.map((value) => ({ value, label: subjectName(value) }))
+const identity = ({ subject, permission }: Cell): Cell => ({ subject, permission })

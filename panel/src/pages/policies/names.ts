@@ -1,0 +1,52 @@
+// Roles, service tokens and cells in words.
+import { ROLE_NAMES, type Role } from '../members/roles'
+import { type CellState, isEdited, TOKEN } from './cells'
+import type { RuleLine } from './lines'
+import type { CellChange } from './queries'
+
+export const subjectName = (subject: string) =>
+  subject === TOKEN ? 'Service token' : (ROLE_NAMES[subject as Role] ?? subject)
+
+/** What a cell shows beside yes or no: that it is of the draft, or by the organization's own rules. */
+export function markOf(cell: CellState): 'draft' | 'own' | 'by own' | null {
+  if (isEdited(cell) || cell.allowed !== cell.inForce) return 'draft'
+  if (cell.own) return 'own'
+  return cell.allowed === cell.general ? null : 'by own'
+}
+
+/** "contact.view for Viewer: no, own line: deny, in the draft". With the words of the mark. */
+export function cellName(cell: CellState): string {
+  const { subject, permission, allowed, own, fixed } = cell
+  const mark = markOf(cell)
+  return [
+    `${permission} for ${subjectName(subject)}: ${allowed ? 'yes' : 'no'}`,
+    own && `own line: ${own}`,
+    mark === 'by own' && 'by own lines about other roles',
+    mark === 'draft' && 'in the draft',
+    fixed && 'only the operator can change it',
+  ]
+    .filter(Boolean)
+    .join(', ')
+}
+
+/** Why nobody in the organization can change a cell. */
+export const fixedReason = (fixed: RuleLine | 'token') =>
+  fixed === 'token'
+    ? 'The most that a service token can have is the same in every organization. Only the operator of this installation can change it, in policy.csv.'
+    : `Line ${fixed.line} of policy.csv denies this in every organization. Only the operator of this installation can change it.`
+
+/** Who gains or loses what, by role: "Viewer", gains, [contact.view, …]. */
+export function byRole(changes: readonly CellChange[]): [string, boolean, CellChange[]][] {
+  const groups = new Map<string, [string, boolean, CellChange[]]>()
+  for (const change of changes) {
+    const key = `${change.subject} ${change.allowed}`
+    const group = groups.get(key) ?? [change.subject, change.allowed, []]
+    group[2].push(change)
+    groups.set(key, group)
+  }
+  return [...groups.values()]
+}
+
+/** Who wrote a version. */
+export const writer = ({ authorKind, authorName }: { authorKind: string; authorName: string | null }) =>
+  authorName ?? (authorKind === 'OPERATOR' ? 'The operator' : 'Someone')

@@ -1,0 +1,53 @@
+// Why the rules can't be edited here, and what to do; and what is wrong with those in force.
+import { useOrg } from '../../app/organization'
+import { CodeBlock } from '../../ui/code'
+import { Notice } from '../../ui/problem'
+import { Problems } from './effect'
+import type { Policy } from './queries'
+
+interface Props {
+  policy: Policy
+  /** A file of the installation has the rules. */
+  isOwned: boolean
+  /** Explains a missing permission; null with it. */
+  refused: (() => void) | null
+}
+
+export function ReadOnly({ policy: { files, problems }, isOwned, refused }: Props) {
+  const org = useOrg()
+  if (!isOwned && !refused && problems.length === 0) return null
+  const file = files[0]?.file
+  return (
+    <div className="shrink-0 space-y-2 border-b border-line px-4 py-2 sm:px-6">
+      {problems.length > 0 && (
+        <Notice tone="warn">
+          These rules have problems. Of the organization’s own rules, only the denials or the last valid file
+          apply.
+          <Problems problems={problems} />
+        </Notice>
+      )}
+      {isOwned ? (
+        <div className="max-w-4xl space-y-2 text-sm">
+          <p>
+            The file <code>{file}</code> in the policy folder of this installation has this organization’s
+            rules, so they can’t be edited here. The operator edits the file; or stores it in the database
+            with this command and deletes it, and the rules can be edited here:
+          </p>
+          <CodeBlock
+            text={`muster policy publish --org ${org.id} --reason 'The organization edits its own rules'`}
+            label="the command"
+          />
+        </div>
+      ) : (
+        refused && (
+          <p className="text-sm text-muted">
+            You may see this, but not change it.{' '}
+            <button type="button" className="link" onClick={refused}>
+              Why?
+            </button>
+          </p>
+        )
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,13 @@
+// Search parameters of the policies.
+import { flag, id, one, searchOf, text } from '../../app/search'
+
+export const policiesSearch = searchOf({
+  tab: text,
+  q: text,
+  role: one('OWNER', 'ADMIN', 'OPERATOR', 'VIEWER', 'service_token'),
+  /** Only what differs from the general rules. */
+  own: flag,
+  peek: id,
+  against: id,
+  page: id,
+})

@@ -1,0 +1,156 @@
+// The policies: a cell is changed in a draft, its effect is shown, it is published, it holds for others, and it is reverted.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { call, dialog, escapes, fresh, hasFocus, row, stepTo, tabTo } from './acts.mjs'
+import { apiAs, browse, isAccessibleInBoth, shows, until, world } from './stage.mjs'
+
+const org = `/o/${world.org}`
+const at = `${org}/policies`
+const grid = (page) => page.getByRole('grid', { name: 'Permissions by role' })
+const cell = (page, permission, role, value) =>
+  grid(page).getByRole('gridcell', { name: new RegExp(`^${permission.replace('.', '\\.')} for ${role}: ${value}`) })
+const isDraft = (page) => page.getByText('Draft, not in force')
+const effect = (page) => page.getByRole('complementary', { name: 'Effect' })
+
+/** The text in force. */
+async function inForce() {
+  const { policy } = await apiAs('OWNER', 'query($org: Id!) { policy(orgId: $org) { version text } }')
+  return policy
+}
+
+/** Another person publishes a text. */
+const publishes = async (text, reason) =>
+  apiAs(
+    'OWNER',
+    `mutation($org: Id!, $version: String!, $text: String!, $reason: String!) {
+      editPolicy(orgId: $org, input: { version: $version, text: $text, reason: $reason }) { version }
+    }`,
+    { version: (await inForce()).version, text, reason },
+  )
+
+/** What the service answers to the session of a page. */
+const creates = async (page) =>
+  (await call(page, 'mutation($o: Id!, $name: String!) { createSkill(orgId: $o, input: { name: $name, content: "" }) { id } }', { name: fresh('skill-') })).codes
+
+async function publishesDraft(page, reason) {
+  await page.getByRole('button', { name: 'Publish…' }).click()
+  const asked = dialog(page)
+  await asked.getByLabel('Reason').fill(reason)
+  await asked.getByRole('button', { name: 'Publish', exact: true }).click()
+  await asked.waitFor({ state: 'detached' })
+}
+
+test('an OWNER changes a cell, sees the effect, publishes it, and reverts it; it holds for a member’s open session', async (t) => {
+  const viewer = await browse(t, { as: 'VIEWER', at: `${org}/skills`, fails: ['/graphql'] })
+  const make = viewer.getByRole('button', { name: 'New skill' }).first()
+  const isGrey = (grey) => until(async () => ((await make.getAttribute('aria-disabled')) === 'true') === grey, `the button to be grey: ${grey}`)
+  await isGrey(true)
+  assert.deepEqual(await creates(viewer), ['PERMISSION_DENIED'])
+  const [write, pause, back] = ['They write skills ', 'A pause ', 'Back to the pause '].map(fresh)
+  const line = `p, VIEWER, ${world.org}, skill.create, allow`
+  const replay = 'query($org: Id!, $text: String!) { simulatePolicy(orgId: $org, text: $text, days: 14) { flipped } }'
+  const isRecorded = async () => (await apiAs('OWNER', replay, { text: line })).simulatePolicy.flipped > 0
+  await until(isRecorded, 'the refused call to be recorded')
+
+  const page = await browse(t, { as: 'OWNER', at })
+  await cell(page, 'skill.create', 'Viewer', 'no').click()
+  await cell(page, 'skill.create', 'Viewer', 'yes, own line: allow, in the draft').waitFor()
+  await isDraft(page).waitFor()
+  await effect(page).getByText('gains', { exact: true }).waitFor()
+  await effect(page).getByText('Vera Viewer').waitFor()
+  // The refused call from above would be allowed.
+  await effect(page).getByRole('link', { name: /^Create skill ×/ }).waitFor()
+  await isAccessibleInBoth(page, 'with a draft')
+  await shows(page, 'policies-draft')
+  assert.equal((await inForce()).text, null, 'a draft is not in force')
+
+  // The text is the same draft.
+  await page.getByRole('link', { name: 'Text' }).click()
+  const text = page.getByRole('textbox', { name: 'Text of the rules' })
+  assert.equal(await text.inputValue(), `${line}\n`)
+  await text.fill(`# Viewers write.\n${line}\np, VIEWER, ${world.org}, skill.edti, allow\n`)
+  await effect(page).getByText('did you mean "skill.edit"').waitFor()
+  assert.equal(await page.getByRole('button', { name: 'Publish…' }).isDisabled(), true)
+  await effect(page).getByRole('button', { name: 'Line 3' }).click()
+  assert.equal(await text.evaluate((area) => area.value.slice(area.selectionStart, area.selectionEnd)), `p, VIEWER, ${world.org}, skill.edti, allow`)
+  await text.fill(`# Viewers write.\n${line}\n`)
+  await page.reload()
+  assert.equal(await text.inputValue(), `# Viewers write.\n${line}\n`, 'it survives a reload')
+
+  await publishesDraft(page, write)
+  await isDraft(page).waitFor({ state: 'detached' })
+  assert.equal((await inForce()).text, `# Viewers write.\n${line}\n`)
+  assert.deepEqual(await creates(viewer), [], 'the open session may at once')
+  await viewer.reload()
+  await isGrey(false)
+
+  await page.getByRole('link', { name: 'History' }).click()
+  await row(page, write).waitFor()
+  // The version before it: the rules as they were.
+  await publishes('', pause)
+  await publishes(`${line}\n`, 'Again')
+  await row(page, pause).click()
+  const beside = page.getByRole('complementary', { name: /^Version/ })
+  await beside.getByText('loses', { exact: true }).waitFor()
+  await isAccessibleInBoth(page, 'with a version')
+  await beside.getByRole('button', { name: 'Go back to this…' }).click()
+  await dialog(page).getByLabel('Reason').fill(back)
+  await dialog(page).getByRole('button', { name: 'Go back' }).click()
+  await row(page, back).waitFor()
+  assert.equal((await inForce()).text, null)
+  assert.deepEqual(await creates(viewer), ['PERMISSION_DENIED'])
+  await viewer.reload()
+  await isGrey(true)
+})
+
+test('the matrix is changed by the keyboard alone, and back; a fixed cell says why', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${at}?q=contact.view` })
+  await tabTo(page, cell(page, 'contact.view', 'Owner', 'yes'))
+  await page.keyboard.press('End')
+  const token = cell(page, 'contact.view', 'Service token', 'yes, only the operator can change it')
+  await until(() => hasFocus(token), 'the last column')
+  await page.keyboard.press('Enter')
+  await page.getByText(/^The most that a service token can have/).first().waitFor()
+  await stepTo(page, cell(page, 'contact.view', 'Viewer', 'no'), 'ArrowLeft')
+  await effect(page).getByText(`p, VIEWER, ${world.org}, contact.view, allow`).waitFor()
+  await page.keyboard.press('Space')
+  await cell(page, 'contact.view', 'Viewer', 'yes').waitFor()
+  await isDraft(page).waitFor()
+  await page.keyboard.press('Enter')
+  await cell(page, 'contact.view', 'Viewer', 'no').waitFor()
+  await isDraft(page).waitFor({ state: 'detached' })
+})
+
+test('another version, published meanwhile, stands beside the draft, whose cells are applied to it', async (t) => {
+  await publishes('', 'From the start')
+  const page = await browse(t, { as: 'OWNER', at })
+  await cell(page, 'contact.view', 'Viewer', 'no').click()
+  await isDraft(page).waitFor()
+  const theirs = `# Theirs\np, VIEWER, ${world.org}, skill.edit, allow\n`
+  await publishes(theirs, 'The help desk')
+  const conflict = page.getByRole('region', { name: 'Another version was published' })
+  await conflict.getByText('The help desk').waitFor()
+  assert.equal(await page.getByRole('button', { name: 'Publish…' }).isDisabled(), true)
+  await isAccessibleInBoth(page, 'with a conflict')
+  await conflict.getByRole('button', { name: 'Apply my cells to theirs' }).click()
+  await conflict.waitFor({ state: 'detached' })
+  await publishesDraft(page, 'The phone desk')
+  await until(async () => (await inForce()).text === `${theirs}p, VIEWER, ${world.org}, contact.view, allow\n`, 'both')
+  await publishes('', 'As it was')
+})
+
+test('who may not edit the rules sees them, and why they can’t be changed', async (t) => {
+  const page = await browse(t, { as: 'ADMIN', at, fails: ['/graphql'] })
+  const why = page.getByRole('dialog', { name: 'You may not do this' })
+  await cell(page, 'contact.view', 'Viewer', 'no').press('Enter')
+  await why.getByText('policy.edit', { exact: true }).first().waitFor()
+  await escapes(page, why)
+  assert.equal(await isDraft(page).count(), 0)
+  await page.getByRole('button', { name: 'Publish…' }).press('Enter')
+  await escapes(page, why)
+  const { codes } = await call(
+    page,
+    'mutation($o: Id!) { allowPermission(orgId: $o, input: { role: VIEWER, permission: "contact.view", reason: "no" }) { version } }',
+  )
+  assert.deepEqual(codes, ['PERMISSION_DENIED'])
+})
