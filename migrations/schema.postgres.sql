@@ -118,6 +118,7 @@ CREATE TABLE agents (
     name_folded text COLLATE "C" NOT NULL,
     description text,
     role text,
+    instructions text,
     status text NOT NULL DEFAULT 'STOPPED'::text,
     launch_generation bigint NOT NULL DEFAULT 0,
     status_reason text,

@@ -119,6 +119,7 @@ CREATE TABLE agents (
     name_folded TEXT NOT NULL,
     description TEXT,
     role TEXT,
+    instructions TEXT,
     status TEXT NOT NULL DEFAULT 'STOPPED' CHECK (status IN ('STOPPED', 'SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING', 'ERROR')),
     -- Counts launches; reports of an older generation are dropped.
     launch_generation BIGINT NOT NULL DEFAULT 0,

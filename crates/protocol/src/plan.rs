@@ -102,7 +102,8 @@ pub struct LaunchPlan {
     pub digest: Option<String>,
     /// The agent's revision being launched.
     pub revision: i64,
-    /// The instructions for each session: the agent's role, how it answers, what needs approval.
+    /// The agent's introduction, for each session: its role, how it answers, what needs approval. Sent with a turn's
+    /// `instructions`.
     pub instructions: String,
     /// The selected model, if any.
     pub model: Option<String>,
@@ -293,8 +294,8 @@ pub struct TurnPlan {
     pub conversation_id: i64,
     /// The session to resume; null starts a new one.
     pub session: Option<String>,
-    /// Instructions for the conversation's sessions, in addition to the agent's own: information about its channel.
-    /// Sent again after a change. May be empty.
+    /// Instructions in addition to those of the launch plan: those that people wrote for the agent and for the
+    /// conversation's channel. A new session gets both; a session gets both again if either has changed. May be empty.
     pub instructions: String,
     /// The messages, oldest first.
     pub prompt: Vec<Part>,

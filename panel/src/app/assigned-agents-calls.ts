@@ -78,11 +78,28 @@ interface Assignment {
   has: boolean
 }
 
+const useActs = () => ({ credential: useAct(SetCredential), mcp: useAct(SetMcp), skill: useAct(SetSkill) })
+
+/** Returns a function that assigns a record to a new agent, and says why if that failed. */
+export function useGive(): (kind: Kind, record: number, agent: number) => Promise<string | null> {
+  const { id: orgId } = useOrg()
+  const client = useClient()
+  const acts = useActs()
+  return (kind, record, agent) =>
+    inTurn(async () => {
+      const { data, error } = await readFresh(client, AGENTS[kind], { orgId, id: record })
+      if (!data?.it) return wordsOf(error)
+      const agentIds = [...data.it.agents.map(({ id }) => id), agent]
+      const given = await acts[kind]({ orgId, id: record, agentIds }, { quiet: true })
+      return given.error ? wordsOf(given.error) : null
+    })
+}
+
 /** Returns a function that assigns a record to an agent or unassigns it. */
 export function useAssign(kind: Kind): (assignment: Assignment) => Promise<void> {
   const { id: orgId } = useOrg()
   const client = useClient()
-  const acts = { credential: useAct(SetCredential), mcp: useAct(SetMcp), skill: useAct(SetSkill) }
+  const acts = useActs()
   return ({ record, agent, has }) =>
     changeSet({
       id: agent.id,

@@ -363,6 +363,7 @@ const AGENT: &[Field] = &[
     line("name"),
     value("description"),
     value("role"),
+    Field::new("instructions", Form::Long, Unset::Null),
     Field::new("server", Form::Name(Kind::Server, "server_id"), Unset::Null),
     Field::new("image", Form::Name(Kind::Image, "image_id"), Unset::Kept),
     value("model_override").restarting(),

@@ -84,6 +84,7 @@ async fn agent(
         name: name.to_owned(),
         description: Some(about.to_owned()),
         role: Some(role.to_owned()),
+        instructions: None,
         server_id,
         image_id: None,
         model_override: Some(model::RULES.to_owned()),

@@ -137,13 +137,16 @@ async fn has_secrets(tx: &Tx, agent: &agents::Model) -> Result<bool> {
     Ok(agent.model_credential_sealed.is_some() || ask(tx, HasCredentials(agent.id)).await?)
 }
 
-/// Whether the agent's host needs the edit: yes for every column that is not in the list. Those are only for people, or
-/// take effect on the next launch (server and image).
+/// Whether the agent's host needs the edit: yes for every column that is not in the list. Those are only for people,
+/// come with each turn (instructions), or take effect on the next launch (server and image).
 fn is_for_host(agent: &agents::ActiveModel) -> bool {
-    use agents::Column::{Description, ImageId, Name, RestartAt, RestartPolicy, Role, ServerId, UpdatedAt};
-    let for_people = [Name, Description, Role, ServerId, ImageId, RestartPolicy, RestartAt, UpdatedAt];
+    use agents::Column::{
+        Description, ImageId, Instructions, Name, RestartAt, RestartPolicy, Role, ServerId, UpdatedAt,
+    };
+    let not_for_host =
+        [Name, Description, Role, Instructions, ServerId, ImageId, RestartPolicy, RestartAt, UpdatedAt];
     agents::Column::iter().any(|column| {
-        !for_people.iter().any(|known| known.as_str() == column.as_str()) && agent.get(column).is_set()
+        !not_for_host.iter().any(|known| known.as_str() == column.as_str()) && agent.get(column).is_set()
     })
 }
 
@@ -170,7 +173,7 @@ fn patch_row(tx: &Tx, agent: &mut agents::ActiveModel, edit: UpdateAgentInput, i
             response_style, response_format, single_message, no_emoji, hub_available,
             voice_enabled, network_privileged, restart_policy, backup_schedule, backup_freeze, cost_guard_mode,
             budget_action, session_reset_mode;
-        optional description, role, model_override, mode_override, model_credential_type,
+        optional description, role, instructions, model_override, mode_override, model_credential_type,
             model_credential_provider, model_credential_base_url, effort_override, language,
             approval_ask_threshold, approval_block_threshold, approval_timeout_minutes,
             memory_mb_override, cpu_override, voice_id, timezone, backup_cron, backup_retention,

@@ -27,6 +27,7 @@ pub mod agents {
         pub name_folded: String,
         pub description: Option<String>,
         pub role: Option<String>,
+        pub instructions: Option<String>,
         pub status: AgentStatus,
         /// Why it failed, or what it waits for.
         pub status_reason: Option<StatusReason>,

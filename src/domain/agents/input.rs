@@ -34,6 +34,9 @@ pub struct CreateAgentInput {
     /// A free-form label.
     #[graphql(directive = bounds::apply(length(0, 80)))]
     pub role: Option<String>,
+    /// Its instructions, which it gets in each conversation, and again after each change.
+    #[graphql(directive = bounds::apply(length(0, 8000)))]
+    pub instructions: Option<String>,
     /// The server it will run on.
     pub server_id: ServerId,
     /// The image it runs from. Defaults to the organization's default image.
@@ -57,6 +60,9 @@ pub struct UpdateAgentInput {
     /// A free-form label.
     #[graphql(directive = bounds::apply(length(0, 80)))]
     pub role: MaybeUndefined<String>,
+    /// Its instructions, which it gets in each conversation, and again after each change.
+    #[graphql(directive = bounds::apply(length(0, 8000)))]
+    pub instructions: MaybeUndefined<String>,
     /// The server it runs on, starting with the next launch.
     #[graphql(directive = bounds::apply(not_null()))]
     pub server_id: MaybeUndefined<ServerId>,

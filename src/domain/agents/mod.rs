@@ -12,6 +12,7 @@ mod edit;
 pub(in crate::domain) mod entity;
 mod events;
 mod input;
+mod instructions;
 mod locked;
 mod model;
 mod queries;
@@ -31,6 +32,7 @@ pub use self::{
     edit::update,
     events::{Deleted, Edited, HasCredentials, Moved, Restored, SetAssignments},
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
+    instructions::instructions,
     locked::{
         ApprovalRules, LockedAgent, add_cost, clear_auth_failure, load_approval_rules, lock_agent,
         lock_agent_even_deleted, lock_present, session_limit, with_status,
@@ -87,6 +89,7 @@ pub async fn create(scope: &Scope, new: CreateAgentInput, restarts: RestartPolic
         name: Set(name.clone()),
         description: Set(new.description),
         role: Set(new.role),
+        instructions: Set(new.instructions),
         status: Set(AgentStatus::Stopped),
         status_changed_at: Set(Some(tx.now)),
         model_override: Set(new.model_override),

@@ -34,9 +34,10 @@ pub async fn turn_plan(scope: &Scope, agent: AgentId, generation: i64, turn: Tur
     let is_shared = conversations::is_shared(&tx, id, &said).await?;
     let given = prompt::given_files(&said);
     conversations::load_files(&tx, &mut said, &given).await?;
-    let instructions = match conversation.channel {
-        Some(channel) => channels::instructions(&tx, channel).await?.unwrap_or_default(),
-        None => String::new(),
+    let of_agent = agents::instructions(&tx, agent.id).await?;
+    let of_channel = match conversation.channel {
+        Some(channel) => channels::instructions(&tx, channel).await?,
+        None => None,
     };
     tx.commit().await?;
     let mut prompt = prompt::parts(said, is_shared);
@@ -44,5 +45,6 @@ pub async fn turn_plan(scope: &Scope, agent: AgentId, generation: i64, turn: Tur
         prompt.insert(0, Part::Note { text: AGAIN.to_owned() });
     }
     let session = conversation.session;
+    let instructions = [of_agent, of_channel].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
     Ok(TurnPlan { conversation_id: id.0, session, instructions, prompt, is_shared })
 }

@@ -77,6 +77,10 @@ fn identity(spec: Spec) -> Spec {
         .column::<String>("name", "The name, unique in the organization.")
         .column::<Option<String>>("description", "A description for people.")
         .column::<Option<String>>("role", "A free-form label.")
+        .column::<Option<String>>(
+            "instructions",
+            "Its instructions, which it gets in each conversation, and again after each change.",
+        )
         .column::<AgentStatus>("status", "The lifecycle state.")
         .sql::<Option<StatusReason>>(
             "status_reason",

@@ -1,9 +1,11 @@
 //! Effects of editing an agent beyond its own row, and settings that contradict each other.
 
+use muster_protocol::event::TurnOutcome;
 use serde_json::{Value, json};
 
 use crate::{
     agents::revisions::history,
+    conversations::turns::write,
     harness::{Answer, TestApp},
 };
 
@@ -50,7 +52,8 @@ async fn the_host_hears_of_settings_it_uses() {
         let input = json!({ "networkPrivileged": is_open, "role": "z" });
         app.admin.gql(UPDATE, json!({ "o": app.org, "id": agent, "i": input })).await.data()
     };
-    let told = edit(&app, agent, json!({ "name": "Grace", "description": "x", "role": "y" })).await.data();
+    let not_its = json!({ "name": "Grace", "description": "x", "role": "y", "instructions": "z" });
+    let told = edit(&app, agent, not_its).await.data();
     assert_eq!((&told["updateAgent"]["syncPending"], commands().await.len()), (&json!(false), 0));
     let told = edit(&app, agent, json!({ "disabledToolGroups": ["shell"] })).await.data();
     assert_eq!(told["updateAgent"]["syncPending"], true);
@@ -105,6 +108,45 @@ async fn revisions_have_the_mode_that_was_set() {
         let refused = edit(&app, agent, json!({ "modeOverride": mode })).await;
         assert_eq!(refused.wrong_inputs(), [("/input/modeOverride", code)]);
     }
+}
+
+#[tokio::test]
+async fn instructions_come_with_each_turn_and_are_in_the_revisions() {
+    let app = TestApp::start().await;
+    let (host, conversation) = app.talking_agent().await;
+    let told = async || {
+        write(&app, conversation, "Hello").await;
+        let turn = *host.given().await.last().unwrap();
+        let plan = host.takes(turn).await;
+        host.turn_ended(turn, TurnOutcome::Done).await;
+        plan.instructions
+    };
+    assert_eq!(told().await, "");
+    edit(&app, host.agent, json!({ "instructions": "Promise nothing." })).await.data();
+    assert_eq!(told().await, "Your instructions:\nPromise nothing.");
+    edit(&app, host.agent, json!({ "instructions": " Promise\nless." })).await.data();
+    assert_eq!(told().await, "Your instructions:\n Promise\nless.");
+    let newest = history(&app, host.agent).await.remove(0);
+    assert_eq!(newest["changes"], json!({ "instructions": ["Promise nothing.", " Promise\nless."] }));
+    edit(&app, host.agent, json!({ "instructions": " \n" })).await.data();
+    assert_eq!(told().await, "");
+    let refused = edit(&app, host.agent, json!({ "instructions": "x".repeat(8001) })).await;
+    assert_eq!(refused.wrong_inputs(), [("/input/instructions", "TOO_LONG")]);
+}
+
+#[tokio::test]
+async fn an_agent_is_created_with_instructions_that_the_schema_shows() {
+    let (app, agent) = TestApp::with_agent().await;
+    let server: i64 = app.one("SELECT server_id FROM agents WHERE id = $1", vec![agent.into()]).await;
+    let image: i64 = app.one("SELECT image_id FROM agents WHERE id = $1", vec![agent.into()]).await;
+    let input = json!({ "name": "Ada", "serverId": server, "imageId": image, "instructions": "Be kind." });
+    let create =
+        "mutation($o: Id!, $i: CreateAgentInput!) { createAgent(orgId: $o, input: $i) { id instructions } }";
+    let made =
+        app.operator.gql(create, json!({ "o": app.org, "i": input })).await.data()["createAgent"].clone();
+    assert_eq!(made["instructions"], "Be kind.");
+    let shown = app.viewer.get(&format!("/v1/org/{}/agent/{}", app.org, made["id"])).await.expect(200);
+    assert!(!shown.as_object().unwrap().contains_key("instructions"), "{shown}");
 }
 
 #[tokio::test]

@@ -381,6 +381,7 @@ async fn many(app: &TestApp, server: i64, count: usize) -> Vec<i64> {
             name: app.name("agent"),
             description: None,
             role: None,
+            instructions: None,
             server_id: ServerId(server),
             image_id: Some(image),
             model_override: None,

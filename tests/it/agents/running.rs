@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use crate::harness::{
     Actor, Address, Crew, Machine, Program, Serving, Tenant, copied, empty_database, found, is_postgres,
+    model::Model,
 };
 
 pub const EDIT_AGENT: &str =
@@ -366,6 +367,34 @@ async fn a_mode_that_is_chosen_holds_from_the_next_turn_on() {
     assert_eq!(shown().await["modeProblem"], "Its sessions do not offer this mode.");
     house.adds(conversation, "Still there?").await;
     house.hears(&crew, conversation, "Still there?").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instructions_reach_the_model_first_and_after_a_change() {
+    let (house, model) = (House::open().await, Model::start().await);
+    let crew = house.crew("instructed").await;
+    let access = json!({
+        "modelOverride": "fake", "credentialChoice": "OWN", "modelCredential": "sk-of-one",
+        "modelCredentialProvider": "anthropic", "modelCredentialBaseUrl": model.url,
+        "instructions": "Promise nothing.",
+    });
+    house.edits(crew.agent, access).await;
+    house.starts(&crew).await;
+    let conversation = house.says(&crew, "One").await;
+    assert_eq!(house.rests(conversation).await, ["DONE"]);
+    house.adds(conversation, "Two").await;
+    house.rests(conversation).await;
+    house.edits(crew.agent, json!({ "instructions": "Promise less." })).await;
+    house.adds(conversation, "Three").await;
+    house.rests(conversation).await;
+    house.adds(conversation, "Four").await;
+    let thread = house.hears(&crew, conversation, "Four").await;
+    // The model repeats each prompt.
+    let answers = thread.iter().filter(|(role, ..)| role == "ASSISTANT");
+    let told: Vec<_> = answers
+        .map(|(_, _, said)| (said.contains("Promise nothing."), said.contains("Promise less.")))
+        .collect();
+    assert_eq!(told, [(true, false), (false, false), (false, true), (false, false)], "{thread:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -357,6 +357,11 @@ async fn instructions_reach_only_the_channels_conversations() {
     app.owner.patch(&edit, json!({ "instructions": "Promise nothing." })).await.expect(200);
     write(&app, app.conversation(host.agent).await, "In the panel").await;
     assert_eq!(told().await, "");
+    app.sets_agent(host.agent, json!({ "instructions": "Be kind." })).await;
+    bring(&app, path, "m4", &hello("Thank you.")).await;
+    let both = told().await;
+    assert!(both.starts_with("Your instructions:\nBe kind.\n\nIn this conversation"), "{both}");
+    assert!(both.ends_with("\nPromise nothing."), "{both}");
 }
 
 #[tokio::test]

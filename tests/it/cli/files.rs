@@ -436,6 +436,7 @@ prop_compose! {
             ("restart_policy", json!("ALWAYS")), ("language", json!("no")), ("network_privileged", json!(true)),
             ("model_credential", json!({ "env": "ANY" })), ("backup_schedule", json!("DAILY")),
             ("monthly_budget_micro", json!(1)), ("response_style", json!("FORMAL")),
+            ("instructions", json!(" first\n second\n")),
         ])),
         channels in vec(some_of(vec![
             ("direction", json!("INBOUND")), ("scope", json!("INTERNAL")), ("is_active", json!(false)),

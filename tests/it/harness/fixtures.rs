@@ -220,6 +220,7 @@ impl TestApp {
             name: self.name("agent"),
             description: None,
             role: None,
+            instructions: None,
             server_id: server(scope, self.name("server")).await,
             image_id: Some(image(scope, self.name("image")).await),
             model_override: None,

@@ -236,6 +236,38 @@ test('a skill is given and taken away, and that is undone', async (t) => {
   await until(has, 'the undo')
 })
 
+test('instructions are saved, and a duplicate has them, the settings and the skills', async (t) => {
+  const id = await made('Original')
+  const { createSkill } = await api('mutation($org: Id!) { createSkill(orgId: $org, input: { name: "packing", content: "Wrap it." }) { id } }')
+  await api(
+    `mutation($org: Id!, $id: Id!, $skill: Id!) {
+      updateAgent(orgId: $org, id: $id, input: { language: "de", monthlyBudgetMicro: 5000000 }) { id }
+      setSkillAgents(orgId: $org, id: $skill, input: { agentIds: [$id] }) { id }
+    }`,
+    { id, skill: createSkill.id },
+  )
+  const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}?tab=settings`) })
+  await page.getByRole('textbox', { name: /^Instructions/ }).fill('Promise nothing.')
+  await page.getByText('16 of 8,000 characters.').waitFor()
+  await page.getByRole('button', { name: 'Save', exact: false }).first().click()
+  await until(async () => (await record('agent', id, 'instructions')).instructions === 'Promise nothing.', 'the instructions')
+  await page.getByRole('link', { name: 'revisions', exact: true }).click()
+  await page.getByRole('row', { name: /^Revision 4/ }).waitFor()
+  await page.getByRole('button', { name: 'More' }).click()
+  await page.getByRole('menuitem', { name: 'Duplicate' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Duplicate Original' })
+  assert.equal(await dialog.getByLabel('Name', { exact: true }).inputValue(), 'Original copy')
+  assert.ok(await dialog.getByRole('checkbox', { name: 'packing' }).isChecked())
+  await isWell(page, 'with a duplicate')
+  await dialog.getByRole('button', { name: 'Create the agent' }).click()
+  await page.getByRole('heading', { name: 'Original copy' }).waitFor()
+  await page.getByText('Original copy lacks its budget').waitFor()
+  const copy = await agentOf('Original copy')
+  assert.equal(copy.status, 'STOPPED', 'it does not start without its budget')
+  const has = await record('agent', copy.id, 'instructions language monthlyBudgetMicro skills { name }')
+  assert.deepEqual(has, { instructions: 'Promise nothing.', language: 'de', monthlyBudgetMicro: null, skills: [{ name: 'packing' }] })
+})
+
 test('deleting takes the typed name, and can be undone', async (t) => {
   const id = await made('Short-lived')
   const page = await browse(t, { as: 'ADMIN', at: at(`/agents/${id}`) })

@@ -70,7 +70,7 @@ export async function spoil() {
       updateOrganization(orgId: $org, input: { name: $name, taxName: $short, taxAddress: $short }) { id }
       setSkillAgents(orgId: $org, id: $skill, input: { agentIds: [$agent] }) { id }
       setCredentialAgents(orgId: $org, id: $credential, input: { agentIds: [$agent] }) { id }
-      updateAgent(orgId: $org, id: $agent, reason: $name, input: { name: $name, description: $text, role: $short, modelOverride: $name, modeOverride: $name, approvalCategories: [$name] }) { id }
+      updateAgent(orgId: $org, id: $agent, reason: $name, input: { name: $name, description: $text, role: $short, instructions: $text, modelOverride: $name, modeOverride: $name, approvalCategories: [$name] }) { id }
     }`,
     {
       ...records, agent: world.agent, model: records.modelCredential, conversation: world.conversation, contact: contact.id,

@@ -85,6 +85,7 @@ export const OF_WORK = [
   { of: 'pages/agents/create-image.tsx', at: '/agents?tab=images', from: button('New image'), shown: dialog('New image') },
   { of: 'pages/agents/image-peek.tsx', at: '/agents?tab=images', from: (page) => page.getByRole('row', { name: /^OpenCode/ }), shown: beside('OpenCode') },
   { of: 'pages/agents/agent-menu.tsx', at: agent, from: button('More'), shown: menu },
+  { of: 'pages/agents/agent-menu.tsx', at: agent, through: [button('More')], from: item('Duplicate'), shown: dialog(/^Duplicate agent of/) },
   { of: 'pages/agents/agent-menu.tsx', at: agent, through: [button('More')], from: item('Delete the agent'), shown: dialog(/^Delete agent of/) },
   { of: 'pages/agents/conversations.tsx', at: agent, from: button('New conversation'), shown: dialog(/^Talk to/) },
   { of: 'pages/agents/access.tsx', at: agent, from: field(/a skill$/), shown: choices },

@@ -62,8 +62,8 @@ pub const LONGEST_TEXT: usize = 64 * 1024;
 pub const LONGEST_VALUE: usize = 200 * 1024;
 /// Open requests: an agent may send any number.
 const MAX_OPEN: usize = 64;
-/// Remembered session costs: an agent may open any number of sessions.
-const MAX_COSTS: usize = 256;
+/// Remembered sessions: an agent may open any number of them.
+const MAX_SESSIONS: usize = 256;
 
 /// Settings from the plan. None is secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ pub struct Settings {
     pub model: Option<String>,
     /// The chosen mode, if any.
     pub mode: Option<String>,
-    /// First instructions of each new session.
+    /// Instructions of each session.
     pub instructions: String,
     /// Disabled MCP servers, and disabled kinds of tools.
     #[serde(default)]
@@ -137,9 +137,6 @@ struct Conversation {
     is_stale: bool,
     /// Whether the next prompt is the first of a new session.
     is_new: bool,
-    /// Digest of the last instructions about the conversation. Unknown for a session of an earlier launch, which gets
-    /// them again.
-    told: Option<[u8; 32]>,
     /// Whether the session is being reopened, so the agent may replay it.
     is_replaying: bool,
     turn: Option<Active>,
@@ -228,6 +225,10 @@ pub struct Machine {
     key: (u64, u32),
     /// Total costs of sessions at the end of their last turn, in the order of these turns. Sessions outlive launches.
     pub costs: IndexMap<String, i64>,
+    /// Digests of sessions' last instructions, in the order of their last turns. Not those of earlier launches: a
+    /// session may have lost its end with the process.
+    #[serde(default)]
+    told: IndexMap<String, u64>,
     /// Malformed lines.
     pub garbage: u64,
     /// Unknown messages.

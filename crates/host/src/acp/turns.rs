@@ -3,6 +3,7 @@
 use agent_client_protocol_schema::v1::{
     CancelNotification, ContentBlock, PromptRequest, PromptResponse, StopReason,
 };
+use indexmap::IndexMap;
 use muster_protocol::{
     HostEvent,
     event::{Content, Message, TurnEnd, TurnOutcome, Usage},
@@ -11,7 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Effects, MAX_COSTS, Machine, Opening, Pending, prompts::agent_note, rpc, usage};
+use super::{Effects, MAX_SESSIONS, Machine, Opening, Pending, prompts::agent_note, rpc, usage};
+
+/// The note before instructions that an open session gets again.
+pub(super) const REPLACED: &str = "These instructions replace those that you got before:";
 
 /// A turn for the agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -22,7 +26,7 @@ pub struct Turn {
     pub conversation_id: i64,
     /// The session to resume.
     pub session: Option<String>,
-    /// The session's instructions about the conversation.
+    /// The session's instructions besides those of the plan.
     pub instructions: String,
     pub prompt: Vec<ContentBlock>,
 }
@@ -83,17 +87,10 @@ impl Machine {
     pub(super) fn prompt(&mut self, id: i64, fx: &mut Effects) {
         let Some(conversation) = self.conversations.get_mut(&id) else { return };
         let (Some(active), Some(session)) = (&mut conversation.turn, &conversation.session) else { return };
-        let mut prompt = Vec::new();
         let is_new = std::mem::take(&mut conversation.is_new);
-        if is_new && !self.settings.instructions.is_empty() {
-            prompt.push(agent_note(self.settings.instructions.clone()));
-        }
-        let instructions = std::mem::take(&mut active.turn.instructions);
-        let told: Option<[u8; 32]> = (!instructions.is_empty()).then(|| Sha256::digest(&instructions).into());
-        if told.is_some() && (is_new || conversation.told != told) {
-            prompt.push(agent_note(instructions));
-        }
-        conversation.told = told;
+        let of_turn = std::mem::take(&mut active.turn.instructions);
+        let instructions = [self.settings.instructions.clone(), of_turn];
+        let mut prompt = instruct(&mut self.told, session, is_new, instructions);
         prompt.append(&mut active.turn.prompt);
         active.is_prompted = true;
         let name = format!("{}.{}", self.generation, active.turn.command_id);
@@ -233,12 +230,7 @@ impl Machine {
     fn cost_of_turn(&mut self, id: i64) -> Option<i64> {
         let conversation = self.conversations.get(&id)?;
         let (session, now) = (conversation.session.clone()?, conversation.cost?);
-        let before = self.costs.shift_remove(&session).unwrap_or(0);
-        if self.costs.len() >= MAX_COSTS {
-            // The longest unused session.
-            self.costs.shift_remove_index(0);
-        }
-        self.costs.insert(session, now);
+        let before = remember(&mut self.costs, session, now).unwrap_or(0);
         // A smaller total means a reset.
         Some(if now >= before { now - before } else { now })
     }
@@ -263,6 +255,40 @@ impl Machine {
     pub fn message(&self, id: i64, key: String, content: Content) -> HostEvent {
         HostEvent::Message(Message { conversation_id: id, turn_id: self.turn_of(id), key, content })
     }
+}
+
+/// The notes with a session's instructions, if it is new, or if its last ones were different or are unknown.
+fn instruct(
+    told: &mut IndexMap<String, u64>,
+    session: &str,
+    is_new: bool,
+    instructions: [String; 2],
+) -> Vec<ContentBlock> {
+    let texts: Vec<String> = instructions.into_iter().filter(|text| !text.is_empty()).collect();
+    let digest = digest(&texts);
+    let before = remember(told, session.to_owned(), digest);
+    if texts.is_empty() || (!is_new && before == Some(digest)) {
+        return Vec::new();
+    }
+    let heading = (!is_new).then(|| REPLACED.to_owned());
+    heading.into_iter().chain(texts).map(agent_note).collect()
+}
+
+/// The first eight bytes of a digest, which is enough to detect a change.
+fn digest(texts: &[String]) -> u64 {
+    let hash = Sha256::digest(texts.join("\n"));
+    hash.iter().take(8).fold(0, |digest, byte| (digest << 8) | u64::from(*byte))
+}
+
+/// Stores a value for a session, as the last of the used ones, and returns the one before. Forgets the longest unused
+/// session.
+fn remember<T>(known: &mut IndexMap<String, T>, session: String, value: T) -> Option<T> {
+    let before = known.shift_remove(&session);
+    if known.len() >= MAX_SESSIONS {
+        known.shift_remove_index(0);
+    }
+    known.insert(session, value);
+    before
 }
 
 /// The text of a failure. Reports missing access to the model.

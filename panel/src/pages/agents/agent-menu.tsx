@@ -1,9 +1,10 @@
-// Rare actions on an agent: changing its picture, deleting it.
+// Rare actions on an agent: changing its picture, duplicating it, deleting it.
 import { useNavigate } from '@tanstack/react-router'
-import { Ellipsis, Image, ImageOff, Trash2 } from 'lucide-react'
-import { useRef, useState } from 'react'
+import { Copy, Ellipsis, Image, ImageOff, Trash2 } from 'lucide-react'
+import { useCallback, useEffect, useRef, useState } from 'react'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { lazyPart } from '../../app/lazy-page'
 import { useOrg } from '../../app/organization'
 import { useRefused } from '../../permissions/gate'
 import { useMenuActions } from '../../ui/actions'
@@ -26,13 +27,19 @@ const Restore = graphql(`
   mutation RestoreAgent($orgId: Id!, $id: Id!) { restoreAgent(orgId: $orgId, id: $id) { id name status } }
 `)
 
+const DuplicateAgent = lazyPart(() => import('./duplicate-agent'), 'DuplicateAgent')
+
 export function AgentMenu({ agent }: { agent: AgentRecord }) {
   const org = useOrg()
   const navigate = useNavigate()
   const [avatar, remove, restore] = [useAct(SetAvatar), useAct(Delete), useAct(Restore)]
   const [asking, ask] = useState(false)
+  const [duplicating, duplicate] = useState(false)
+  const stopDuplicating = useCallback(() => duplicate(false), [])
+  useEffect(() => void DuplicateAgent.preload(), [])
   const file = useRef<HTMLInputElement>(null)
   const mayNotEdit = useRefused('agent.edit', agent)
+  const mayNotCreate = useRefused('agent.create')
   const mayNotDelete = useRefused('agent.delete', agent)
   const picture = async (contentBase64: string | null, said: string) =>
     void (await avatar({ orgId: org.id, id: agent.id, input: { contentBase64 } }, { said }))
@@ -42,11 +49,13 @@ export function AgentMenu({ agent }: { agent: AgentRecord }) {
     if (problem) sayProblem(problem)
     if (base64) await picture(base64, `${agent.name} has another picture`)
   }
+  const show = (id: number) =>
+    void navigate({ to: '/o/$org/agents/$id', params: { org: org.id, id }, search: {} })
   const undo = async () => {
     const { data } = await restore({ orgId: org.id, id: agent.id })
     if (!data?.restoreAgent) return
     say(`Restored ${agent.name}. It is stopped.`)
-    void navigate({ to: '/o/$org/agents/$id', params: { org: org.id, id: agent.id } })
+    show(agent.id)
   }
   const deleteIt = async () => {
     const { error } = await remove({ orgId: org.id, id: agent.id })
@@ -72,6 +81,13 @@ export function AgentMenu({ agent }: { agent: AgentRecord }) {
           },
         ]
       : []),
+    {
+      label: 'Duplicate',
+      inFull: 'Duplicate the agent',
+      icon: Copy,
+      refused: mayNotCreate,
+      onSelect: () => duplicate(true),
+    },
     'line',
     {
       label: 'Delete the agent',
@@ -100,6 +116,16 @@ export function AgentMenu({ agent }: { agent: AgentRecord }) {
         trigger={<IconButton icon={Ellipsis} label="More" look="secondary" />}
         entries={entries}
       />
+      {duplicating && (
+        <DuplicateAgent
+          id={agent.id}
+          onClose={stopDuplicating}
+          onCreated={(id) => {
+            stopDuplicating()
+            show(id)
+          }}
+        />
+      )}
       {asking && (
         <ConfirmDialog
           open

@@ -1,6 +1,7 @@
-// Creates an agent: a name, a server, an image. Everything else is set on its page.
+// Creates an agent: a name, a server, an image. Everything else is set on its page, or comes from the agent that it
+// duplicates.
 import { Link } from '@tanstack/react-router'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { refusalsOf } from '../../api/bounds'
 import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
@@ -28,22 +29,30 @@ const Start = graphql(`
   }
 `)
 
-export function CreateAgent({
-  onClose,
-  onCreated,
-}: {
+const NOTHING = { name: '', role: '', description: '', instructions: '', modelOverride: '' }
+
+interface Props {
+  title?: string
+  /** The values to begin with. */
+  first?: { text: typeof NOTHING; server: Choice | null; image: Choice | null }
+  /** Completes the new agent, and returns whether it lacks nothing: otherwise it does not start. */
+  complete?: (made: { id: number; name: string }) => Promise<boolean>
+  children?: ReactNode
   onClose: () => void
   onCreated: (id: number) => void
-}) {
+}
+
+export function CreateAgent({ title = 'New agent', first, complete, children, onClose, onCreated }: Props) {
   const org = useOrg()
   const create = useFormAct(Create)
   const begin = useAct(Start)
   const { servers, images, defaultImage, loading } = useAgentChoices()
-  const [text, setText] = useState({ name: '', role: '', description: '', modelOverride: '' })
-  const [chosenServer, chooseServer] = useState<Choice | null>(null)
-  const [chosenImage, chooseImage] = useState<Choice | null>(null)
+  const [text, setText] = useState(first?.text ?? NOTHING)
+  const [chosenServer, chooseServer] = useState(first?.server ?? null)
+  const [chosenImage, chooseImage] = useState(first?.image ?? null)
   const models = useModels()
   const [start, setStart] = useState(true)
+  const [completing, setCompleting] = useState(false)
   const [errors, setErrors] = useState<Record<string, string>>({})
   const [problem, setProblem] = useState<string | null>(null)
   const server = chosenServer ?? (servers.length === 1 ? (servers[0] ?? null) : null)
@@ -54,6 +63,7 @@ export function CreateAgent({
     const optional = {
       ...(text.role && { role: text.role }),
       ...(text.description && { description: text.description }),
+      ...(text.instructions && { instructions: text.instructions }),
       ...(text.modelOverride && { modelOverride: text.modelOverride }),
     }
     const wrong = refusalsOf('CreateAgentInput', { name: text.name, ...optional })
@@ -71,19 +81,21 @@ export function CreateAgent({
     )
     const made = data?.createAgent
     if (made) {
-      if (start) await begin({ orgId: org.id, id: made.id })
+      setCompleting(true)
+      const isComplete = (await complete?.(made)) ?? true
+      if (start && isComplete) await begin({ orgId: org.id, id: made.id })
       return onCreated(made.id)
     }
-    const found = placeErrors(error, ['name', 'role', 'description', 'serverId', 'imageId', 'modelOverride'])
+    const found = placeErrors(error, [...Object.keys(NOTHING), 'serverId', 'imageId'])
     setErrors(found.errors)
     setProblem(found.problem)
   }
   return (
     <FormDialog
-      title="New agent"
+      title={title}
       width="md"
       action="Create the agent"
-      busy={create.pending || begin.pending}
+      busy={create.pending || completing}
       onSubmit={submit}
       onClose={onClose}
     >
@@ -97,6 +109,14 @@ export function CreateAgent({
       </div>
       <Field label="Description" optional error={errors.description}>
         <TextArea rows={2} value={text.description} onValue={(description) => set({ description })} />
+      </Field>
+      <Field
+        label="Instructions"
+        optional
+        hint="The agent gets them at the beginning of each conversation."
+        error={errors.instructions}
+      >
+        <TextArea rows={3} value={text.instructions} onValue={(instructions) => set({ instructions })} />
       </Field>
       {!loading && servers.length === 0 ? (
         <Notice tone="warn">
@@ -125,6 +145,7 @@ export function CreateAgent({
           onValue={(modelOverride) => set({ modelOverride })}
         />
       </Field>
+      {children}
       <Checkbox checked={start} onChecked={setStart} label="Start the agent at once" />
       {problem && <Notice>{problem}</Notice>}
     </FormDialog>

@@ -1,6 +1,4 @@
-// How an agent answers. Longer instructions are skills, which it reads when needed.
-import { Link } from '@tanstack/react-router'
-import { useOrg } from '../../app/organization'
+// How an agent answers.
 import { Select, TextInput } from '../../ui/inputs'
 import { labelIn, SectionField, SectionForm, SectionSwitch } from '../../ui/section-form'
 import type { AgentSettings } from './settings'
@@ -21,7 +19,6 @@ const STYLES = [
 ] as const
 
 export function Behaviour({ agent }: { agent: AgentSettings }) {
-  const org = useOrg()
   const form = useAgentSection(agent, [
     'language',
     'responseFormat',
@@ -31,19 +28,7 @@ export function Behaviour({ agent }: { agent: AgentSettings }) {
   ])
   const { values, set } = form
   return (
-    <SectionForm
-      title="Answers"
-      about={
-        <>
-          For longer instructions, write a{' '}
-          <Link to="/o/$org/skills" params={{ org: org.id }} className="link">
-            skill
-          </Link>{' '}
-          and assign it to the agent.
-        </>
-      }
-      form={form}
-    >
+    <SectionForm title="Answers" form={form}>
       <div className="grid gap-4 sm:grid-cols-2">
         <SectionField form={form} name="responseStyle" label="Style" asText={labelIn(STYLES)}>
           <Select

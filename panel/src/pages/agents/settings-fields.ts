@@ -3,7 +3,7 @@ import { graphql } from '../../api/graphql'
 
 export const SettingsFields = graphql(`
   fragment SettingsFields on Agent @_unmask {
-    id name role description serverId imageId revision
+    id name role description instructions serverId imageId revision
     language responseFormat responseStyle noEmoji singleMessage
     modelOverride resolvedModel credentialChoice hasModelCredential modelCredentialProvider modelCredentialBaseUrl
     modeOverride modeProblem

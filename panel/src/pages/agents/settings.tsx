@@ -13,6 +13,7 @@ import { BackupRules } from './settings-backups'
 import { Behaviour } from './settings-behaviour'
 import { SettingsFields } from './settings-fields'
 import { Identity } from './settings-identity'
+import { Instructions } from './settings-instructions'
 import { Limits, Restarts, Sessions } from './settings-limits'
 import { Model } from './settings-model'
 import { Reach } from './settings-network'
@@ -37,7 +38,7 @@ const SettingsQuery = graphql(
 /** The sections in their order on the page. */
 const GROUPS: SectionGroup[] = [
   { title: 'Basics', sections: ['Name', 'Server and image', 'Model', 'Model credential'] },
-  { title: 'Behaviour', sections: ['Answers', 'Sessions'] },
+  { title: 'Behaviour', sections: ['Instructions', 'Answers', 'Sessions'] },
   { title: 'Safety', sections: ['Approvals', 'Network', 'Disabled tools'] },
   { title: 'Money', sections: ['Budget', 'Cost guard'] },
   { title: 'Runtime', sections: ['Limits', 'Restarts', 'Backups'] },
@@ -63,6 +64,7 @@ export function Settings() {
         <Sections>
           <Identity agent={agent} />
           <Model agent={agent} />
+          <Instructions agent={agent} />
           <Behaviour agent={agent} />
           <Sessions agent={agent} />
           <ApprovalRules agent={agent} />

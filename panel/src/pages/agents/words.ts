@@ -59,6 +59,10 @@ export const CAUSES: Record<string, string> = {
   SYSTEM: 'Muster',
 }
 
+/** How much of a text's bound is used. */
+export const countInWords = (text: string, most = 0): string =>
+  `${[...text].length.toLocaleString()} of ${most.toLocaleString()} characters.`
+
 /** The defaults for agents without their own thresholds (docs/approvals.md). */
 export const DEFAULTS = { ask: 40, block: 90 }
 

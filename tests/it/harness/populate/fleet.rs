@@ -56,6 +56,7 @@ impl Filler<'_> {
             ("image_id", all.images[i].into()),
             ("name", text(format!("agent {n}"))),
             ("description", some.then(|| format!("does <b>{n}</b> & more \u{2028}\u{7}")).into()),
+            ("instructions", some.then(|| format!("Promise <b>{n}</b>\n& no more")).into()),
             ("status", text(["STOPPED", "RUNNING", "ERROR"][i % 3])),
             ("status_reason", (i % 3 == 2).then(|| "EXITED".to_owned()).into()),
             ("status_detail", (i % 3 == 2).then(|| "exit code 1".to_owned()).into()),

@@ -3,6 +3,7 @@
 use muster_protocol::event::Offer;
 
 use super::*;
+use crate::acp::turns::REPLACED;
 
 #[test]
 fn a_session_resumes_without_replay_or_starts_over() {
@@ -16,7 +17,7 @@ fn a_session_resumes_without_replay_or_starts_over() {
     script.chunk("agent_message_chunk", "an old answer", None);
     script.says(&json!({ "id": "3.50.again", "result": {} }));
     let prompt = script.written().remove(0);
-    assert_eq!(prompt["params"]["prompt"].as_array().unwrap().len(), 1, "instructions are sent once");
+    assert_eq!(texts(&prompt), [REPLACED, "Be brief.", "Hi"], "those of an earlier launch are unknown");
     script.says(&json!({ "id": "3.50", "result": { "stopReason": "end_turn" } }));
     assert!(script.messages().is_empty());
     assert!(!script.fx.events.iter().any(|event| matches!(event, HostEvent::Session { .. })));
@@ -42,31 +43,40 @@ fn a_session_resumes_without_replay_or_starts_over() {
 #[test]
 fn instructions_are_sent_first_and_after_each_change() {
     let mut script = Script::plain();
-    script.machine.settings.instructions = "Be brief.".to_owned();
-    let mut told = |turn_id: i64, session: Option<&str>, instructions: &str| {
-        script.instructions = instructions.to_owned();
+    let mut told = |turn_id: i64, session: Option<&str>, (of_agent, of_turn): (&str, &str)| {
+        script.machine.settings.instructions = of_agent.to_owned();
+        script.instructions = of_turn.to_owned();
         script.turn(turn_id, session);
         if session.is_none() {
-            script.says(&json!({ "id": "3.50.new", "result": { "sessionId": "s" } }));
+            script.says(&json!({ "id": format!("3.{}.new", turn_id * 10), "result": { "sessionId": "s" } }));
         }
-        let prompt = script.written().pop().unwrap()["params"]["prompt"].clone();
+        let prompt = script.written().pop().unwrap();
         script.says(&json!({ "id": format!("3.{}", turn_id * 10), "result": { "stopReason": "end_turn" } }));
-        let texts = prompt.as_array().unwrap().iter().map(|part| part["text"].as_str().unwrap().to_owned());
-        texts.collect::<Vec<_>>()
+        texts(&prompt)
     };
-    assert_eq!(told(5, None, "Promise nothing."), ["Be brief.", "Promise nothing.", "Hi"]);
-    assert_eq!(told(6, Some("s"), "Promise nothing."), ["Hi"]);
-    assert_eq!(told(7, Some("s"), "Promise less."), ["Promise less.", "Hi"]);
-    assert_eq!(told(8, Some("s"), "Promise less."), ["Hi"]);
-    assert_eq!(told(9, Some("s"), ""), ["Hi"]);
+    let first = ("You are Ada.", "Promise nothing.");
+    assert_eq!(told(5, None, first), ["You are Ada.", "Promise nothing.", "Hi"]);
+    assert_eq!(told(6, Some("s"), first), ["Hi"]);
+    let second = ("You are Ada.", "Promise less.");
+    assert_eq!(told(7, Some("s"), second), [REPLACED, "You are Ada.", "Promise less.", "Hi"]);
+    assert_eq!(told(8, Some("s"), second), ["Hi"]);
+    assert_eq!(told(9, Some("s"), ("You are Ada.", "")), [REPLACED, "You are Ada.", "Hi"]);
+    assert_eq!(told(10, Some("s"), ("You are Grace.", "")), [REPLACED, "You are Grace.", "Hi"]);
+    let begun = told(11, None, ("You are Grace.", ""));
+    assert_eq!(begun, ["You are Grace.", "Hi"], "a new session by the old name");
+    script.machine.suspend_session(1);
+    let close = script.written().remove(0);
+    script.says(&json!({ "id": close["id"], "result": {} }));
+    script.turn(12, Some("s"));
+    script.says(&json!({ "id": "3.120.again", "result": {} }));
+    let prompt = script.written().pop().unwrap();
+    assert_eq!(texts(&prompt), ["Hi"], "an idle session has not forgotten them");
+}
 
-    // The instructions of a session of an earlier launch are unknown.
-    let mut script = Script::plain();
-    script.instructions = "Promise nothing.".to_owned();
-    script.turn(5, Some("s"));
-    script.says(&json!({ "id": "3.50.again", "result": {} }));
-    let prompt = script.written().pop().unwrap()["params"]["prompt"].clone();
-    assert_eq!((&prompt[0]["text"], &prompt[1]["text"]), (&json!("Promise nothing."), &json!("Hi")));
+/// The texts of a prompt.
+fn texts(prompt: &Value) -> Vec<String> {
+    let parts = prompt["params"]["prompt"].as_array().unwrap().iter();
+    parts.map(|part| part["text"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]

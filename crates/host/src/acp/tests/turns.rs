@@ -24,7 +24,7 @@ fn a_turns_cost_is_the_increase_of_its_sessions_cost() {
 #[test]
 fn the_cost_of_the_longest_unused_session_is_dropped_first() {
     let mut script = Script::prompted();
-    let names = (0..MAX_COSTS - 1).map(|number| format!("t{number}"));
+    let names = (0..MAX_SESSIONS - 1).map(|number| format!("t{number}"));
     script.machine.costs = iter::once("s".to_owned()).chain(names).map(|name| (name, 1000)).collect();
     let mut turn = |number: i64, session: &str, sum: f64| {
         script.says(&json!({ "jsonrpc": "2.0", "method": "session/update",
@@ -39,7 +39,7 @@ fn the_cost_of_the_longest_unused_session_is_dropped_first() {
     assert_eq!(turn(5, "s", 0.0015), Some(500));
     assert_eq!(turn(6, "u", 0.0001), Some(100));
     let kept = &script.machine.costs;
-    assert_eq!((kept.len(), kept.contains_key("t0")), (MAX_COSTS, false));
+    assert_eq!((kept.len(), kept.contains_key("t0")), (MAX_SESSIONS, false));
     assert_eq!((kept.get("s"), kept.get("u")), (Some(&1500), Some(&100)), "these were used last");
 }
 
