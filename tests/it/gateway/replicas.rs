@@ -166,7 +166,7 @@ async fn postgres_watched_text_is_seen_on_another_replica() {
     let there = Replica::start(&app).await;
     let mut line: Line = host.connect().await;
     let are_watched =
-        |core: &Core| core.events.deltas.are_watched(app.scope().org, ConversationId(conversation));
+        |core: &Core| core.events.deltas.is_watched(app.scope().org, ConversationId(conversation));
     assert!(!are_watched(&app.core));
     let mut viewer = Socket::of(&there.actor(&app.viewer)).await;
     viewer.subscribe("1", WATCH, json!({ "o": app.org, "c": conversation })).await;
