@@ -176,7 +176,8 @@ pub async fn run(
     if let Some(listener) = metrics {
         tasks.spawn(metrics::serve(listener, Arc::clone(&shared)));
     }
-    let gateway = Gateway::new(shared, &base, trust.tls, identity, (asked, written, log_lines), agent_requests);
+    let gateway =
+        Gateway::new(shared, &base, trust.tls, identity, (asked, written, log_lines), agent_requests);
     tasks.spawn(gateway.run());
     let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signals)?;

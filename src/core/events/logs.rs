@@ -33,7 +33,8 @@ impl Piece for LogLines {
             return None;
         }
         let lines = self.lines.split_off(middle);
-        let second = Self { position: self.position.saturating_add(middle.cast_signed() as i64), lines, ..self };
+        let second =
+            Self { position: self.position.saturating_add(middle.cast_signed() as i64), lines, ..self };
         Some((self, second))
     }
 }

@@ -53,7 +53,8 @@ impl WatchedLogs {
     pub fn show(&self, link: &Link, batch: LogBatch) -> Result<(), Ended> {
         let LogBatch { agent_id, begun_at, position, lines } = batch;
         let bytes: usize = lines.iter().map(|line| line.text.len() + 8).sum();
-        let has_times = lines.iter().map(|line| line.time).chain([begun_at]).all(|time| TIMES.contains(&time));
+        let has_times =
+            lines.iter().map(|line| line.time).chain([begun_at]).all(|time| TIMES.contains(&time));
         if bytes > LONGEST || position < 1 || !has_times {
             return Err(Refusal::malformed(
                 "A LOG has at most 16 KiB of text, a position of at least 1, and times from 1970 to 9999.",

@@ -52,8 +52,7 @@ async fn a_host_sends_a_log_while_somebody_looks() {
     let until_then = watch["until"].as_i64().unwrap() - app.clock.now().0;
     assert_eq!((watch["agent_id"].as_i64(), until_then), (Some(agent), 30_000));
     line.send(batch(agent, 2, "x.example:443 was refused")).await;
-    let lines =
-        json!([{ "source": "GATE", "text": "x.example:443 was refused", "time": "1970-01-01T00:00:00.005Z" }]);
+    let lines = json!([{ "source": "GATE", "text": "x.example:443 was refused", "time": "1970-01-01T00:00:00.005Z" }]);
     let expected = json!({ "begunAt": "1970-01-01T00:00:00.004Z", "position": 2, "lines": lines });
     assert_eq!(first.next().await["payload"]["data"]["agentLogs"], expected);
     // The end of the log for another viewer, and for a connection that knows of no viewers.

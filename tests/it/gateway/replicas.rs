@@ -186,7 +186,8 @@ async fn postgres_watched_text_is_seen_on_another_replica() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_a_log_is_seen_on_another_replica() {
-    const WATCH: &str = "subscription($o: Id!, $a: Id!) { agentLogs(orgId: $o, id: $a) { position lines { text } } }";
+    const WATCH: &str =
+        "subscription($o: Id!, $a: Id!) { agentLogs(orgId: $o, id: $a) { position lines { text } } }";
     let (app, agent, host) = hosted().await;
     let there = Replica::start(&app).await;
     let mut line = host.connect().await;
@@ -200,7 +201,8 @@ async fn postgres_a_log_is_seen_on_another_replica() {
         }
         assert_eq!(asked["agent_id"], agent);
         let lines = json!([{ "time": 5, "source": "STDERR", "text": id }]);
-        let batch = json!({ "frame": "LOG", "agent_id": agent, "begun_at": 4, "position": 7, "lines": lines });
+        let batch =
+            json!({ "frame": "LOG", "agent_id": agent, "begun_at": 4, "position": 7, "lines": lines });
         line.send(batch).await;
         let expected = json!({ "position": 7, "lines": [{ "text": id }] });
         assert_eq!(viewer.next().await["payload"]["data"]["agentLogs"], expected);

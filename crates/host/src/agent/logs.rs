@@ -67,7 +67,8 @@ impl Agent {
     ) {
         self.read_stderr(true);
         if self.stderr.reader.is_none() && has_output(&self.launch_dir()) {
-            let text = "The last standard error is not in the log: this host didn't know the agent's secrets.";
+            let text =
+                "The last standard error is not in the log: this host didn't know the agent's secrets.";
             self.log(LogSource::Stderr, text);
         }
         let mut text = format!("Launch {} has ended: {reason:?}", self.record.generation);

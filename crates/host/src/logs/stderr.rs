@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 const LONGEST: usize = 64 << 10;
 
 /// What stands for output that was replaced before it was read.
-const MISSING: &str = "[Some of the standard error is missing: the agent wrote faster than this host read.]\n";
+const MISSING: &str =
+    "[Some of the standard error is missing: the agent wrote faster than this host read.]\n";
 
 /// Reads the standard error of one launch.
 #[derive(Debug)]
@@ -99,7 +100,8 @@ impl StderrReader {
         for _ in 0..3 {
             if let Some((file, offset)) = &mut self.file {
                 // Looked up before reading: what was written before a replacement is read before the next file.
-                let is_newest = self.dir.join(STDERR).symlink_metadata().is_ok_and(|found| is_same(&found, file));
+                let is_newest =
+                    self.dir.join(STDERR).symlink_metadata().is_ok_and(|found| is_same(&found, file));
                 file.seek(SeekFrom::Start(*offset))?;
                 let count = file.read(buffer)?;
                 *offset += count as u64;
@@ -161,7 +163,9 @@ fn end_of_lines(bytes: &[u8]) -> usize {
 
 /// Whether a launch has written anything to its standard error.
 pub fn has_output(dir: &Path) -> bool {
-    [STDERR, STDERR_BEFORE].iter().any(|name| fs::symlink_metadata(dir.join(name)).is_ok_and(|found| found.len() > 0))
+    [STDERR, STDERR_BEFORE]
+        .iter()
+        .any(|name| fs::symlink_metadata(dir.join(name)).is_ok_and(|found| found.len() > 0))
 }
 
 #[cfg(test)]
