@@ -300,9 +300,10 @@ impl Connection {
                 }
                 _ = tick.tick() => None,
             };
-            let frames = match self.logs.renew(&self.link, new).await {
-                Ok(frames) => frames,
-                Err(ended) => return ended,
+            let Ok(frames) = self.logs.renew(&self.link, new).await else {
+                // The database is away, and so may be a new viewer's request.
+                self.logs.forget();
+                continue;
             };
             for frame in frames {
                 if self.frames.send(frame).await.is_err() {

@@ -6,7 +6,10 @@ use muster_protocol::{ToHost, frame::LogBatch};
 use parking_lot::Mutex;
 
 use super::{Ended, Link, Refusal, queries};
-use crate::{base::ids::AgentId, core::events::LogLines};
+use crate::{
+    base::{ids::AgentId, problem::Result},
+    core::events::LogLines,
+};
 
 /// How long a host sends lines after a WATCH_LOG. It is sent again three times within this time.
 pub const LOG_LEASE: Duration = Duration::from_secs(30);
@@ -22,7 +25,7 @@ pub struct WatchedLogs(Mutex<BTreeSet<AgentId>>);
 impl WatchedLogs {
     /// The frames that make the host send what is watched now. It sends the end of a log first if no one watched it
     /// before, or for a new viewer.
-    pub async fn renew(&self, link: &Link, new: Option<AgentId>) -> Result<Vec<ToHost>, Ended> {
+    pub async fn renew(&self, link: &Link, new: Option<AgentId>) -> Result<Vec<ToHost>> {
         let core = &link.scope.core;
         let watched = core.events.logs.watched_in(link.scope.org);
         let own: BTreeSet<AgentId> = if watched.is_empty() {
