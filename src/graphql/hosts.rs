@@ -42,7 +42,7 @@ impl DeltaSubscription {
     ) -> Result<impl Stream<Item = Result<MessageDelta>> + use<>> {
         let scope = ctx.enter(org_id).await?;
         conversations::require(&scope, conversation_id).await?;
-        let watching = scope.core.events.watch_deltas(org_id, conversation_id);
+        let watching = scope.core.events.deltas.watch(org_id, conversation_id);
         let deltas = stream::unfold(watching, |mut watching| async move {
             let delta = watching.next().await?;
             let (message, text) = (delta.message.clone(), delta.text.clone());

@@ -20,6 +20,7 @@ mod deliveries;
 mod erasures;
 mod event_endpoints;
 mod hosts;
+mod logs;
 mod mcp_servers;
 mod model_credentials;
 mod network;
@@ -122,6 +123,7 @@ pub struct Subscription(
     approvals::ApprovalSubscription,
     conversations::ConversationSubscription,
     hosts::DeltaSubscription,
+    logs::LogSubscription,
     turns::TurnSubscription,
     changes::ChangeSubscription,
 );

@@ -13,6 +13,7 @@ use crate::{
     history::{Entry, Message, Outcome},
     mcp::Tool,
     options::Mode,
+    output::report_error,
     skills,
     turn::{PersonAnswer, Stop, TokenUsage, Turn},
     words::{self, Word},
@@ -91,6 +92,10 @@ async fn perform(turn: &mut Turn, word: Word) -> Result<(), Stop> {
         Word::LongLine(bytes) => {
             turn.agent.wire.write_line("x".repeat(usize::try_from(bytes).unwrap_or(usize::MAX))).await?;
             turn.send_message(format!("I have printed a line of {bytes} bytes.")).await
+        }
+        Word::Stderr(text) => {
+            report_error(text);
+            turn.send_message("I have written to standard error.").await
         }
         Word::Exit(code) => {
             turn.agent.wire.flush().await;

@@ -49,6 +49,8 @@ pub enum Word {
     /// Print invalid messages.
     Garbage,
     LongLine(u64),
+    /// Write to standard error.
+    Stderr(String),
     /// Exit with this code.
     Exit(u8),
     /// Abort.
@@ -131,6 +133,7 @@ fn parse_word(line: &str) -> Option<Word> {
             _ => None,
         },
         "longline" => Some(Word::LongLine(parse_number(rest, 256 * 1024 * 1024)?)),
+        "stderr" => text.map(Word::Stderr),
         "exit" => Some(Word::Exit(rest.parse().ok()?)),
         "fill" => Some(Word::Fill(parse_number(rest, 64 * 1024)?)),
         "env" => (!rest.contains(' ')).then_some(text).flatten().map(Word::Env),
@@ -246,6 +249,6 @@ mod tests {
             })
             .collect();
         // All but plain text.
-        assert_eq!(documented.len(), 19);
+        assert_eq!(documented.len(), 20);
     }
 }

@@ -56,4 +56,5 @@ pub use self::{
     mcp::{SessionKey, turn_away},
     reach::{Reach, ReachError},
     rules::Rules,
+    secrets::Secrets,
 };

@@ -7,6 +7,7 @@
 //!      /ca.pem             authorities that vouch for it, beside the system's, if the host's owner gave them
 //!      /journal.redb       commands, events, and a record per agent
 //!      /agents/<id>/home/  the agent's own home, kept across launches
+//!      /agents/<id>/log/   the agent's log, within a bound
 //!      /agents/<id>/created_at.json   identifies the home's agent: another one may get the number
 //!      /backups/<id>/<backup>.tar.zst   a backup of the home
 //!      /before/<time>/     data put aside by `rejoin`: journal, unknown agents
@@ -140,6 +141,11 @@ impl Folder {
     pub fn keep_created_at(&self, agent_id: i64, created_at: i64) -> Result<(), FolderError> {
         create_private(&self.agent(agent_id))?;
         write_json(&self.agent(agent_id).join(CREATED_AT), &created_at)
+    }
+
+    /// The folder of an agent's log.
+    pub fn log(&self, agent_id: i64) -> PathBuf {
+        self.agent(agent_id).join("log")
     }
 
     pub fn home(&self, agent_id: i64) -> PathBuf {

@@ -8,6 +8,7 @@ use muster_egress::{CrossingDecision, CrossingRequest, Gate, HostServices, Lease
 use muster_protocol::{
     HostEvent,
     event::Asked,
+    frame::LogSource,
     plan::{Crossing, Decision, Judgement, Limits, McpServer, McpTransport, PlanRequest, PlanResponse},
     spending::LeaseAsked,
 };
@@ -35,6 +36,9 @@ const NO_SANDBOX: &str = "MCP servers with secrets run next to their agent's con
 
 /// Why the program in the agent's image isn't used.
 const NOT_INSIDE: &str = "A server with secrets runs next to its agent's container, and never in it";
+
+/// The tool of crossings that are connections.
+const NETWORK: &str = "network";
 
 /// Opens the gate of a launch.
 pub fn open(dir: &Path, outlet: Outlet) -> io::Result<Gate> {
@@ -137,7 +141,16 @@ impl Outlet {
 
 impl HostServices for Outlet {
     fn judge(&self, asking: CrossingRequest) -> BoxFuture<'_, CrossingDecision> {
-        Box::pin(self.judged(asking))
+        Box::pin(async move {
+            // The gate reports refused connections itself.
+            let title = (asking.crossing.tool != NETWORK).then(|| asking.title.clone());
+            let decision = self.judged(asking).await;
+            if let (CrossingDecision::Refused { reason }, Some(title)) = (&decision, title) {
+                let text = format!("{title} was refused: {reason}");
+                self.shared.logs.write(self.agent_id, LogSource::Gate, &text);
+            }
+            decision
+        })
     }
 
     fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, LeaseOutcome> {

@@ -9,6 +9,7 @@
 //! - `journal/`: durable state; explains why everything happens once.
 //! - `agent/`: one task per agent. `acp/`: the protocol with agents, as a state machine.
 //! - `runtime/`: agents as plain processes or in containers.
+//! - `logs/`: logs of agents.
 //! - `metrics.rs`: the page for Prometheus.
 //! - `mcp.rs`: Muster's own MCP server, with tools for questions to people.
 //! - `backup/`: backups of agents' homes.
@@ -38,6 +39,7 @@ mod gateway;
 mod join;
 mod journal;
 mod late_approvals;
+mod logs;
 mod machine;
 mod mcp;
 mod metrics;

@@ -24,6 +24,7 @@ use crate::{
     folder::{Folder, FolderError, JoinedState},
     gateway::{AgentRequest, Gateway},
     journal::{Journal, StoreError},
+    logs::Logs,
     metrics::{self, Counts},
     programs::{ProgramArgs, ProgramError, Programs},
     runtime::{Bounds, Choice, ChoiceError, Runtime, SavedRuntime},
@@ -121,6 +122,8 @@ pub async fn run(
     let (journal, contents) = Journal::open(&folder.journal())?;
     let (asks, asked) = mpsc::channel(1024);
     let (deltas, written) = mpsc::channel(BATCH);
+    let (to_viewers, log_lines) = mpsc::channel(BATCH);
+    let logs = Logs::new(folder.clone(), to_viewers);
     let shared = Arc::new(Shared {
         folder,
         journal,
@@ -130,6 +133,7 @@ pub async fn run(
         reach: Arc::new(Reach::new(networks)),
         asks,
         deltas,
+        logs,
         // Reading and compressing must not delay agents.
         backup_slots: Semaphore::new(2),
         running: Mutex::default(),
@@ -172,7 +176,8 @@ pub async fn run(
     if let Some(listener) = metrics {
         tasks.spawn(metrics::serve(listener, Arc::clone(&shared)));
     }
-    let gateway = Gateway::new(shared, &base, trust.tls, identity, (asked, written), agent_requests);
+    let gateway =
+        Gateway::new(shared, &base, trust.tls, identity, (asked, written, log_lines), agent_requests);
     tasks.spawn(gateway.run());
     let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signals)?;

@@ -16,6 +16,7 @@ use crate::{
     bounds::OPEN_FILES,
     folder::Folder,
     journal::Journal,
+    logs::Logs,
     metrics::Counts,
     programs::Programs,
     runtime::{AgentPaths, Runtime},
@@ -70,6 +71,7 @@ pub struct Shared {
     pub asks: mpsc::Sender<Ask>,
     /// Live text for the control plane. Overflow is dropped.
     pub deltas: mpsc::Sender<Delta>,
+    pub logs: Logs,
     /// Parallel backups, restores and removals of homes.
     pub backup_slots: Semaphore,
     /// Current launches of running agents.

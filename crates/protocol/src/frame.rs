@@ -11,6 +11,8 @@
 //!  │ ── ASK ───────────────────► │
 //!  │ ◄──────────────────── TOLD ─│
 //!  │ ── DELTA, LOAD ───────────► │  may be lost
+//!  │ ◄─────────────── WATCH_LOG ─│  may be lost
+//!  │ ── LOG ───────────────────► │  may be lost
 //! ```
 //!
 //! Both sides answer WebSocket pings, and close a connection that was silent for 45 seconds.
@@ -53,6 +55,8 @@ pub enum FromHost {
     Delta(Delta),
     /// The machine's load.
     Load(Load),
+    /// Lines of an agent's log, while people look at it.
+    Log(LogBatch),
 }
 
 /// A frame from the control plane.
@@ -83,6 +87,15 @@ pub enum ToHost {
         id: i64,
         /// The response.
         given: PlanResponse,
+    },
+    /// People look at an agent's log: send new lines as LOG until then.
+    WatchLog {
+        /// The agent.
+        agent_id: i64,
+        /// When it ends, by the control plane's clock, unless it is sent again.
+        until: i64,
+        /// Whether to send the end of the log first: someone begins to look.
+        tail: bool,
     },
 }
 
@@ -188,6 +201,44 @@ pub struct Delta {
     pub offset: i64,
     /// The text. At most 4 KiB.
     pub text: String,
+}
+
+/// Consecutive lines of an agent's log. Empty if the log has none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogBatch {
+    /// The agent.
+    pub agent_id: i64,
+    /// When the log was begun, by the host's clock. Lines of another time are of another log.
+    pub begun_at: i64,
+    /// The number of the first line in the log: 1, 2, 3, ….
+    pub position: i64,
+    /// The lines. At most 16 KiB of text.
+    pub lines: Vec<LogLine>,
+}
+
+/// A line of an agent's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogLine {
+    /// When it was read or written, by the host's clock.
+    pub time: i64,
+    /// Where it comes from.
+    pub source: LogSource,
+    /// The text, without known secrets. At most 2 KiB; a longer line is several.
+    pub text: String,
+}
+
+/// The source of a line in an agent's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum LogSource {
+    /// The agent's standard error.
+    Stderr,
+    /// Its launches and their ends.
+    Launch,
+    /// Refusals of its gate.
+    Gate,
+    /// Errors of its MCP servers.
+    Mcp,
 }
 
 /// A machine's load. Null is unknown.

@@ -13,7 +13,7 @@ export const EMBEDDED = names(`
 /** Types without an id are embedded by default. Only development checks need their names. */
 export const WITHOUT_ID = import.meta.env.DEV
   ? names(`
-  AcceptedInvitation AgentBackupPage AgentFeed AgentLaunch AgentLimit AgentPage AgentRestart
+  AcceptedInvitation AgentBackupPage AgentFeed AgentLaunch AgentLimit AgentLogBatch AgentLogLine AgentPage AgentRestart
   AgentRevisionPage AgentSpending AgentStatusCount ApprovalAnswer ApprovalFeed ApprovalPage ApprovalQuestion ApprovalRequest
   ApprovalSpending AuditEntryPage AuditField AuditSeal ChannelCalendar ChannelCodeHost ChannelCodeHostOauth
   ChannelDrive ChannelEchoFilter ChannelEmail ChannelFeed ChannelImap ChannelLink ChannelProviderAccount

@@ -7,7 +7,7 @@
 //!          │      └──► received ► command ─┴─► frames ┘
 //! ```
 //!
-//! One more loop, `watch_epoch`, checks at each wake-up whether the connection is still the current one.
+//! `watch_logs` asks for the logs that people look at. One more loop, `watch_epoch`, checks at each wake-up whether the connection is still the current one.
 //!
 //! Every queue is bounded. While events wait for the database, nothing more is read from the host; while the host
 //! doesn't read, nothing more is prepared for it.
@@ -29,7 +29,7 @@ use muster_protocol::{
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc, watch},
-    time::timeout,
+    time::{MissedTickBehavior, interval, timeout},
 };
 
 use super::{
@@ -44,7 +44,7 @@ use crate::{
         resource_limits::{Held, Holder, Resource},
         telemetry,
     },
-    domain::hosts::{self, Ended, Identity, Link, Refusal},
+    domain::hosts::{self, Ended, Identity, Link, Refusal, WatchedLogs},
 };
 
 /// How many of a host's questions are answered at a time, and how many more may wait.
@@ -63,6 +63,7 @@ pub(super) struct Connection {
     pub received: watch::Sender<i64>,
     /// Number of the last command sent.
     pub sent: AtomicI64,
+    pub logs: WatchedLogs,
     malformed: AtomicU32,
     foreign: AtomicU32,
 }
@@ -196,6 +197,7 @@ async fn run(
         asks,
         received: watch::Sender::new(hello.commands),
         sent: AtomicI64::new(hello.commands),
+        logs: WatchedLogs::default(),
         malformed: AtomicU32::new(0),
         foreign: AtomicU32::new(0),
     };
@@ -208,6 +210,7 @@ async fn run(
         ended = connection.store_events(events_out) => Some(ended),
         ended = connection.send_commands(registration.woken()) => Some(ended),
         ended = connection.watch_epoch(registration.woken()) => Some(ended),
+        ended = connection.watch_logs() => Some(ended),
         ended = connection.answer_asks(asks_out) => Some(ended),
         ended = outlet.write(sink, frames_out, connection.acks.subscribe()) => ended,
         () = link.scope.core.tasks.stopping.cancelled() => Some(stopping_refusal()),
@@ -277,6 +280,35 @@ impl Connection {
             woken.next().await;
             if let Err(ended) = self.link.fence().await {
                 return ended;
+            }
+        }
+    }
+
+    /// Makes the host send the logs that people look at, for as long as they do.
+    async fn watch_logs(&self) -> Ended {
+        let Link { scope, .. } = &self.link;
+        let mut viewers = scope.core.events.logs.arrivals();
+        let mut tick = interval(hosts::LOG_LEASE / 3);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let new = tokio::select! {
+                viewer = viewers.next(scope.org) => {
+                    if viewer.is_none() {
+                        self.logs.forget();
+                    }
+                    viewer
+                }
+                _ = tick.tick() => None,
+            };
+            let Ok(frames) = self.logs.renew(&self.link, new).await else {
+                // The database is away, and so may be a new viewer's request.
+                self.logs.forget();
+                continue;
+            };
+            for frame in frames {
+                if self.frames.send(frame).await.is_err() {
+                    return loop_ended("frames");
+                }
             }
         }
     }

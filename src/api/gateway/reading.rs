@@ -146,6 +146,7 @@ impl Reader<'_> {
                     connection.count_foreign(1)?;
                 }
             }
+            FromHost::Log(batch) => connection.logs.show(&connection.link, batch)?,
             FromHost::Load(load) => self.readings.record(&connection.link, load).await?,
             FromHost::Hello(_) => connection.count_malformed("HELLO is sent once.")?,
         }

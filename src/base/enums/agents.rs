@@ -207,3 +207,13 @@ text_enum! {
         Usage = "USAGE": "The model's provider accepts no more requests for now.",
     }
 }
+
+text_enum! {
+    /// Where a line of an agent's log comes from.
+    pub LogSource {
+        Stderr = "STDERR": "The agent's standard error.",
+        Launch = "LAUNCH": "Its launches and their ends.",
+        Gate = "GATE": "Refusals of its gate.",
+        Mcp = "MCP": "Errors of its MCP servers.",
+    }
+}

@@ -13,10 +13,13 @@
 //!
 //! - `shared_lookups.rs`: lookups that all subscribers of one event need, made once for all of them.
 //! - `relay.rs`: from replica to replica.
-//! - `deltas.rs`: the exception: the text of messages that are being written.
+//! - `live.rs`: the exception: content, for viewers who are present. `deltas.rs`: the text of messages that are being
+//!   written; `logs.rs`: lines of agents' logs.
 
 mod deltas;
 mod event;
+mod live;
+mod logs;
 mod relay;
 mod shared_lookups;
 
@@ -32,8 +35,10 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::broadcast;
 
 pub use self::{
-    deltas::{Delta, Deltas, Watching},
+    deltas::Delta,
     event::{Event, Publish, merged},
+    live::{Arrivals, Live, Watching},
+    logs::LogLines,
     relay::{relay, send_rest},
     shared_lookups::Memo,
 };
@@ -62,7 +67,9 @@ pub enum News {
 #[derive(Default)]
 pub struct Hub {
     /// The text of messages that are being written.
-    pub deltas: Deltas,
+    pub deltas: Arc<Live<Delta>>,
+    /// Lines of agents' logs.
+    pub logs: Arc<Live<LogLines>>,
     rooms: Mutex<HashMap<OrgId, Arc<Room>>>,
     outgoing: Outgoing,
 }

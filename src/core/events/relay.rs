@@ -6,7 +6,7 @@
 //! subscribers of its own process read again.
 //!
 //! A batch also names servers whose hosts must be woken, whichever replica they are connected to. The same connection
-//! receives the text of messages that are being written (`deltas.rs`), on a channel of its own.
+//! receives content for present viewers (`live.rs`), on channels of its own.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Event, deltas};
+use super::{
+    Delta, Event, LogLines,
+    live::{self, Piece as _},
+};
 use crate::{
     base::{
         bounds,
@@ -39,7 +42,7 @@ use crate::{
 const CHANNEL: &str = "muster_events";
 /// The largest message, in bytes; PostgreSQL accepts 8,000.
 pub(super) const LARGEST: usize = 7_500;
-/// How often a process announces its position, and the conversations watched there.
+/// How often a process announces its position, and what is watched there.
 pub(super) const EVERY: Duration = Duration::from_secs(2);
 /// How long a process may send nothing, not even a goodbye, before it counts as dead or unreachable.
 pub(super) const SILENT: Duration = Duration::from_secs(6);
@@ -121,7 +124,12 @@ pub async fn relay(core: Arc<Core>) {
     }
     let from = u64::from_be_bytes(random_bytes());
     let listening = core.tasks.stopping.run_until_cancelled(Box::pin(listen(&core, from)));
-    tokio::join!(listening, send(&core, from, events), deltas::send(&core, from));
+    tokio::join!(
+        listening,
+        send(&core, from, events),
+        live::send(&core, &core.events.deltas, from),
+        live::send(&core, &core.events.logs, from),
+    );
 }
 
 /// Sends the news of a process without a relay: a command that changes something and ends.
@@ -214,7 +222,7 @@ async fn listen(core: &Core, own: u64) {
 /// Listens on one connection for as long as it lasts.
 async fn listen_once(core: &Core, own: u64) -> Result<(), sqlx::Error> {
     let Some(servers) = core.db.servers() else { return Ok(()) };
-    let channels = [CHANNEL, deltas::CHANNEL];
+    let channels = [CHANNEL, Delta::CHANNEL, LogLines::CHANNEL];
     let connecting = timeout(SILENT, servers.listen(&channels));
     let (mut listener, replaced) = connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)??;
     let is_replaced = || replaced.as_ref().is_some_and(CancellationToken::is_cancelled);
@@ -226,8 +234,11 @@ async fn listen_once(core: &Core, own: u64) -> Result<(), sqlx::Error> {
     while heard_own.elapsed() < SILENT && !is_replaced() {
         let wait = EVERY.min(SILENT.saturating_sub(heard_own.elapsed()));
         match timeout(wait, listener.try_recv()).await {
-            Ok(Ok(Some(heard))) if heard.channel() == deltas::CHANNEL => {
+            Ok(Ok(Some(heard))) if heard.channel() == Delta::CHANNEL => {
                 core.events.deltas.receive(heard.payload(), own);
+            }
+            Ok(Ok(Some(heard))) if heard.channel() == LogLines::CHANNEL => {
+                core.events.logs.receive(heard.payload(), own);
             }
             Ok(Ok(Some(heard))) => {
                 let Ok(message) = muster_json::from_str::<Message>(heard.payload()) else {

@@ -37,7 +37,7 @@ impl Viewing {
             .into());
         }
         let (hub, conversation) = (&link.scope.core.events, ConversationId(delta.conversation_id));
-        if !hub.deltas.are_watched(link.scope.org, conversation) {
+        if !hub.deltas.is_watched(link.scope.org, conversation) {
             return Ok(true);
         }
         let key = (delta.agent_id, delta.generation, delta.conversation_id);

@@ -10,7 +10,7 @@
 //! - `plan_requests.rs`: answers a host's requests for plans; `turn_plan.rs`: the prompt of a turn.
 //! - `refusals.rs`: shows people why a host is refused.
 //! - `load_alerts.rs`: the machine's load, and alerts.
-//! - `delta_stream.rs`: text that is being written, for live viewers.
+//! - `delta_stream.rs`: text that is being written, for live viewers. `log_stream.rs`: lines of agents' logs.
 //! - `presence.rs`: jobs that find ended connections, connected hosts and lost hosts.
 //! - `queries.rs`: SQL.
 //!
@@ -25,6 +25,7 @@ mod events;
 mod handshake;
 mod join;
 mod load_alerts;
+mod log_stream;
 mod plan_requests;
 mod presence;
 mod queries;
@@ -42,6 +43,7 @@ pub use self::{
     handshake::{WINDOW, accept_connection},
     join::join,
     load_alerts::Readings,
+    log_stream::{LOG_LEASE, WatchedLogs},
     plan_requests::answer,
     presence::{SILENT, mark_offline, record_disconnect, refresh_presence, wake_connections},
     refusals::record_refusal,

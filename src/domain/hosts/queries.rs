@@ -96,6 +96,18 @@ pub(super) async fn conversation_of(
     link.scope.scalar(sql, values).await
 }
 
+/// Those of these agents that are on the server, if the connection is the current one.
+pub(super) async fn agents_of(link: &Link, agents: &[AgentId]) -> Result<Vec<AgentId>> {
+    let sql = sql!(
+        "SELECT a.id FROM servers s JOIN agents a ON a.organization_id = s.organization_id AND a.server_id = s.id \
+         WHERE s.organization_id = $org AND s.id = $2 AND s.host_epoch = $3 AND a.archived_at IS NULL \
+         AND a.id = ANY($4)"
+    );
+    let ids: Vec<i64> = agents.iter().map(|agent| agent.0).collect();
+    let values = [link.server.into(), link.epoch.into(), link.scope.core.db.keys(&ids)];
+    link.scope.column(sql, values).await
+}
+
 /// Stores that the host has the commands up to this number. False: the connection is not the current one.
 pub(super) async fn store_received(tx: &Tx, link: &Link, through: i64) -> Result<bool> {
     let sql = sql!("UPDATE servers SET command_ack = $4", OF_LINK);

@@ -6,6 +6,7 @@ mod containers;
 mod edited;
 mod launch_history;
 pub mod launched;
+mod logs;
 mod messages;
 pub mod opencode;
 mod own_agent;

@@ -321,7 +321,7 @@ const WATCH: &str = "subscription($o: Id!, $c: Id!) { messageDeltas(orgId: $o, c
 async fn watch(app: &TestApp, viewer: &mut Socket, conversation: i64) {
     viewer.subscribe("1", WATCH, json!({ "o": app.org, "c": conversation })).await;
     let (org, conversation) = (app.scope().org, muster::base::ids::ConversationId(conversation));
-    until("a subscriber watches", async || app.core.events.deltas.are_watched(org, conversation)).await;
+    until("a subscriber watches", async || app.core.events.deltas.is_watched(org, conversation)).await;
 }
 
 fn delta((agent, generation): (i64, i64), conversation: i64, offset: usize, text: &str) -> Value {

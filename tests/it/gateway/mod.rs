@@ -3,6 +3,7 @@
 mod commands_and_events;
 mod confirmed;
 mod guard;
+mod logs;
 mod messages;
 mod replicas;
 mod servers;

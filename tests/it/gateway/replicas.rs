@@ -166,7 +166,7 @@ async fn postgres_watched_text_is_seen_on_another_replica() {
     let there = Replica::start(&app).await;
     let mut line: Line = host.connect().await;
     let are_watched =
-        |core: &Core| core.events.deltas.are_watched(app.scope().org, ConversationId(conversation));
+        |core: &Core| core.events.deltas.is_watched(app.scope().org, ConversationId(conversation));
     assert!(!are_watched(&app.core));
     let mut viewer = Socket::of(&there.actor(&app.viewer)).await;
     viewer.subscribe("1", WATCH, json!({ "o": app.org, "c": conversation })).await;
@@ -182,6 +182,31 @@ async fn postgres_watched_text_is_seen_on_another_replica() {
     took.sort_unstable();
     eprintln!("from the host here to the viewer there: median {:?}", took[10]);
     assert!(are_watched(&there.core));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_a_log_is_seen_on_another_replica() {
+    const WATCH: &str =
+        "subscription($o: Id!, $a: Id!) { agentLogs(orgId: $o, id: $a) { position lines { text } } }";
+    let (app, agent, host) = hosted().await;
+    let there = Replica::start(&app).await;
+    let mut line = host.connect().await;
+    // Each viewer gets the end of the log, the second one too.
+    for id in ["1", "2"] {
+        let mut viewer = Socket::of(&there.actor(&app.viewer)).await;
+        viewer.subscribe(id, WATCH, json!({ "o": app.org, "a": agent })).await;
+        let mut asked = line.wait_for("WATCH_LOG").await;
+        while asked["tail"] != true {
+            asked = line.wait_for("WATCH_LOG").await;
+        }
+        assert_eq!(asked["agent_id"], agent);
+        let lines = json!([{ "time": 5, "source": "STDERR", "text": id }]);
+        let batch =
+            json!({ "frame": "LOG", "agent_id": agent, "begun_at": 4, "position": 7, "lines": lines });
+        line.send(batch).await;
+        let expected = json!({ "position": 7, "lines": [{ "text": id }] });
+        assert_eq!(viewer.next().await["payload"]["data"]["agentLogs"], expected);
+    }
 }
 
 /// Everything that was logged.

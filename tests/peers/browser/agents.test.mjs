@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { call, record, thread } from './acts.mjs'
 import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
@@ -45,6 +46,37 @@ test('an agent is made, starts, and is talked to', async (t) => {
   await page.getByRole('link', { name: 'Turns' }).click()
   await page.getByRole('row', { name: /^Turn of .*, Done/ }).click()
   await page.getByText('The agent does not report its cost.').waitFor()
+})
+
+test('the log of an agent is followed, filtered, searched and downloaded', async (t) => {
+  const id = await made('Scribe')
+  await api('mutation($org: Id!, $id: Id!) { startAgent(orgId: $org, id: $id) { id } }', { id })
+  const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}?tab=logs`) })
+  const log = page.getByRole('log', { name: 'Log' })
+  await log.getByText('Launch 1 begins.').waitFor()
+  await until(async () => (await agentOf('Scribe')).status === 'RUNNING', 'the agent')
+  const start = 'mutation($org: Id!, $id: Id!, $text: String!) { startConversation(orgId: $org, input: { agentId: $id, text: $text }) { id } }'
+  await api(start, { id, text: 'stderr The kettle is cold\nstderr The Kettle is warm' })
+  await log.getByText('The Kettle is warm').waitFor()
+  await isWell(page, 'on a log')
+  await shows(page, 'agent-logs')
+  await page.getByRole('searchbox', { name: 'Search the log' }).fill('kettle')
+  await page.getByText('1 of 2').waitFor()
+  assert.equal(await log.locator('mark').count(), 2)
+  // Going to a match pauses: what someone reads does not move.
+  await page.getByRole('button', { name: 'Next match' }).click()
+  await page.getByText('2 of 2').waitFor()
+  await api(start, { id, text: 'stderr The milk is gone' })
+  await page.getByRole('button', { name: /^Follow: \d+ new/ }).click()
+  await log.getByText('The milk is gone').waitFor()
+  await page.getByRole('combobox', { name: 'Source of lines' }).selectOption('Launches')
+  await page.getByText('Not found').waitFor()
+  assert.equal(await log.getByText('The milk is gone').count(), 0)
+  const begun = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Download' }).click()
+  const download = await begun
+  assert.equal(download.suggestedFilename(), 'Scribe.log.txt')
+  assert.match(await readFile(await download.path(), 'utf8'), /^\S+Z LAUNCH Launch 1 begins\.$/m)
 })
 
 test('pausing, resuming and stopping show the steps that the service makes', async (t) => {

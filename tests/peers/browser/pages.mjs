@@ -62,6 +62,7 @@ const OF_ORGANIZATION = [
   ['images', '/agents', '/agents?tab=images'],
   ['agent', '/agents/$id', `/agents/${world.agent}`],
   ['agent-turns', '/agents/$id', `/agents/${world.agent}?tab=turns`],
+  ['agent-logs', '/agents/$id', `/agents/${world.agent}?tab=logs`],
   ['agent-settings', '/agents/$id', `/agents/${world.agent}?tab=settings`],
   ['agent-revisions', '/agents/$id', `/agents/${world.agent}?tab=revisions`],
   ['agent-launches', '/agents/$id', `/agents/${world.agent}?tab=launches`],

@@ -57,6 +57,7 @@ impl Agent {
 
     pub(super) async fn commit(&mut self) -> Result<(), Closed> {
         self.record_turn_starts();
+        self.log_events();
         let change = self.changes.change(&self.record);
         self.shared.journal.commit(change).await?;
         self.trim_spool();

@@ -11,6 +11,7 @@ use muster_protocol::{
     Command, HostEvent,
     command::CommandEnvelope,
     event::{EndReason, RefusedReason, TurnOutcome},
+    frame::LogSource,
     plan::{LaunchPlan, McpServer, Part, PlanRequest, PlanResponse, TurnPlan},
 };
 use tokio::{
@@ -171,6 +172,7 @@ impl Agent {
     pub(super) async fn begin_launch(&mut self, envelope: &CommandEnvelope) -> Result<(), Closed> {
         tracing::info!(agent = self.id, generation = envelope.generation, "an agent is launched");
         self.shared.counts.launched();
+        self.log(LogSource::Launch, &format!("Launch {} begins.", envelope.generation));
         self.record.begin(envelope.generation);
         self.changes.done.push(envelope.seq);
         self.shared.set_running(self.id, Some(envelope.generation));
@@ -216,6 +218,7 @@ impl Agent {
                 return self.finish_launch(EndReason::SpawnFailed, None, None, Some(reason)).await;
             }
             (AskReason::Plan, PlanResponse::Launch(plan)) => {
+                self.learn_secrets(&plan);
                 // A host that was killed after the shim started, but before the commit, has not stored the settings.
                 if !plan.stopped {
                     self.record.machine.settings = self.machine_settings(&plan);
@@ -274,6 +277,7 @@ impl Agent {
     }
 
     async fn start_agent(&mut self, plan: LaunchPlan) -> Result<(), Closed> {
+        self.learn_secrets(&plan);
         // A stopping agent is not started.
         if self.record.phase != Phase::Launching || self.shim.is_some() || self.stopping.is_some() {
             self.plan.present = Some(plan);
@@ -360,6 +364,7 @@ impl Agent {
     /// Applies a new plan. A failure to write skills does not delay the rest, above all the gate's rules. The command
     /// stays, and is retried soon, also by a restarted host.
     fn apply_sync(&mut self, envelope: CommandEnvelope, plan: LaunchPlan) {
+        self.learn_secrets(&plan);
         let mut written = Ok(());
         // An emergency stop may come without the rest of the plan. Skills and settings stay until the release, which
         // brings a complete plan.

@@ -9,7 +9,7 @@
 //! - `backups.rs`: backups of its home.
 //! - `launch.rs`: folders, environment, the shim's program. `home.rs`: files in the agent's home.
 //! - `calls.rs`: calls and the gate. `timers.rs`: timers. `changes.rs`: results of a step.
-//! - `shim.rs`: the shim's socket. `deltas.rs`: live text.
+//! - `shim.rs`: the shim's socket. `deltas.rs`: live text. `logs.rs`: the agent's log.
 
 mod backups;
 mod calls;
@@ -18,6 +18,7 @@ mod commands;
 mod deltas;
 pub mod home;
 mod launch;
+mod logs;
 mod record;
 mod shim;
 mod shim_io;
@@ -44,6 +45,7 @@ use self::{
     changes::Changes,
     commands::PendingCommands,
     deltas::Deltas,
+    logs::Stderr,
     shim_io::Batch,
     shutdown::Stopping,
     timers::Timers,
@@ -105,6 +107,7 @@ pub struct Agent {
     shim: Option<Connection>,
     calls: Calls,
     deltas: Deltas,
+    stderr: Stderr,
     stopping: Option<Stopping>,
     leaving: JoinSet<()>,
     timers: Timers,
@@ -138,6 +141,7 @@ impl Agent {
             shim: None,
             calls: Calls::default(),
             deltas,
+            stderr: Stderr::default(),
             stopping: None,
             leaving: JoinSet::new(),
             timers: Timers::default(),

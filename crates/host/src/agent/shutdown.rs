@@ -5,6 +5,7 @@ use std::sync::Arc;
 use muster_protocol::{
     HostEvent,
     event::{EndReason, RefusedReason},
+    frame::LogSource,
 };
 use muster_shim::{
     folder,
@@ -13,7 +14,7 @@ use muster_shim::{
 use rustix::process::Signal;
 use tokio::time::Instant;
 
-use super::{Agent, Phase, Plan, shim_io::kill_unresponsive_shim, timers::Timers};
+use super::{Agent, Phase, Plan, logs::Stderr, shim_io::kill_unresponsive_shim, timers::Timers};
 use crate::{acp::short, journal::Closed, runtime::Runtime};
 
 /// Reason of an end by the host's owner, without a running host.
@@ -80,7 +81,9 @@ impl Agent {
             self.shared.counts.ended(EndReason::ShimLost);
             self.record.begin(generation);
             self.record.end();
-            let detail = Some("This host knows nothing of this launch.".to_owned());
+            let detail = "This host knows nothing of this launch.";
+            self.log(LogSource::Launch, &format!("Launch {generation} is lost. {detail}"));
+            let detail = Some(detail.to_owned());
             let (reason, code, signal) = (EndReason::ShimLost, None, None);
             self.changes.effects.events.push(HostEvent::Ended { reason, code, signal, detail });
         }
@@ -193,6 +196,7 @@ impl Agent {
             self.record_report(generation, event);
         }
         log_end(self.id, self.record.generation, (reason, code, signal));
+        self.log_launch_end(reason, (code, signal), detail.as_deref());
         self.shared.counts.ended(reason);
         let detail = self.with_stderr(reason, detail);
         self.changes.effects.events.push(HostEvent::Ended { reason, code, signal, detail });
@@ -239,6 +243,7 @@ impl Agent {
         self.plan = Plan::default();
         self.calls.forget();
         self.timers = Timers::default();
+        self.stderr = Stderr::default();
         self.stopping = None;
     }
 
@@ -249,7 +254,7 @@ impl Agent {
         // In characters, for people.
         let most = 2000;
         let stderr = folder::stderr(&self.launch_dir()).unwrap_or_default();
-        let text = String::from_utf8_lossy(&stderr);
+        let text = self.shared.logs.hide(self.id, &String::from_utf8_lossy(&stderr));
         let text = text.trim();
         if text.is_empty() {
             return detail.map(|detail| short(&detail, most));

@@ -58,14 +58,16 @@ impl Agent {
         let give_up = self.timers.give_up.values().min().copied();
         let rest = self.rest_at().map(|(at, _)| at);
         let sync = self.commands.sync_again.as_ref().map(|(_, at)| *at);
+        let (deltas, stderr) = (self.deltas.due(), self.stderr.due);
         let times =
-            [self.deltas.due(), self.timers.start_by, self.timers.settle_at, give_up, stopping, rest, sync];
+            [deltas, stderr, self.timers.start_by, self.timers.settle_at, give_up, stopping, rest, sync];
         times.into_iter().flatten().min()
     }
 
     pub(super) async fn run_due(&mut self) -> Result<(), Closed> {
         let now = Instant::now();
         self.deltas.flush_due(now);
+        self.follow_stderr(now);
         if self.timers.settle_at.is_some_and(|at| at <= now) {
             self.timers.settle_at = None;
             self.record.machine.settle(&mut self.changes.effects);

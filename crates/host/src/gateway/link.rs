@@ -6,7 +6,7 @@ use futures::{SinkExt, StreamExt, stream::SplitStream};
 use http::HeaderValue;
 use muster_protocol::{
     Event, FromHost, LARGEST_FRAME, PATH, Secret, ToHost, VERSIONS,
-    frame::{Hello, RefusedCode, Welcome},
+    frame::{Hello, LogBatch, RefusedCode, Welcome},
 };
 use rustls::ClientConfig;
 use tokio::{
@@ -149,6 +149,8 @@ struct OutputProgress {
     unasked: std::collections::VecDeque<i64>,
     is_load_due: bool,
     is_ping_due: bool,
+    /// Lines of a log.
+    log: Option<LogBatch>,
 }
 
 enum LinkEvent {
@@ -223,6 +225,7 @@ impl Gateway {
             unasked: self.questions.open(),
             is_load_due: false,
             is_ping_due: false,
+            log: None,
         };
         let (mut load, mut ping) = (interval(Duration::from_secs(5)), interval(SILENCE / 3));
         load.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -254,6 +257,11 @@ impl Gateway {
                 Some(delta) = self.deltas.recv() => {
                     // Dropped if the connection is busy.
                     let _ = to.try_send(text(&FromHost::Delta(delta)));
+                    LinkEvent::Progress
+                }
+                // Waits while the connection is busy; overflow is dropped earlier.
+                Some(batch) = self.logs.recv(), if progress.log.is_none() => {
+                    progress.log = Some(batch);
                     LinkEvent::Progress
                 }
                 _ = load.tick() => {
@@ -292,6 +300,7 @@ impl Gateway {
             }
             ToHost::Ack { through } => self.shared.journal.acknowledge(through, None).await?,
             ToHost::Told { id, given } => self.questions.answer(id, given),
+            ToHost::WatchLog { agent_id, until, tail } => self.shared.logs.watch(agent_id, until, tail),
             ToHost::Refused { code, reason, retry_after } => return Err(refused(code, reason, retry_after)),
             ToHost::Welcome(_) => return Err(LinkError::Malformed("a second WELCOME".to_owned())),
         }
@@ -317,7 +326,10 @@ impl Gateway {
             return permit.send(text(&FromHost::Event(event)));
         }
         if std::mem::take(&mut progress.is_load_due) {
-            permit.send(text(&FromHost::Load(self.meter.load())));
+            return permit.send(text(&FromHost::Load(self.meter.load())));
+        }
+        if let Some(batch) = progress.log.take() {
+            permit.send(text(&FromHost::Log(batch)));
         }
     }
 }
@@ -329,5 +341,6 @@ impl OutputProgress {
             || !self.events.is_empty()
             || self.is_load_due
             || self.is_ping_due
+            || self.log.is_some()
     }
 }

@@ -14,7 +14,7 @@ use std::{sync::Arc, time::Duration};
 use muster_protocol::{
     Secret,
     command::CommandEnvelope,
-    frame::{Delta, RefusedCode, Running},
+    frame::{Delta, LogBatch, RefusedCode, Running},
 };
 use rustls::ClientConfig;
 use tokio::{sync::mpsc, time::sleep};
@@ -75,6 +75,7 @@ pub struct Gateway {
     machine_id: String,
     questions: Questions,
     deltas: mpsc::Receiver<Delta>,
+    logs: mpsc::Receiver<LogBatch>,
     agent_requests: mpsc::UnboundedSender<AgentRequest>,
     meter: Meter,
 }
@@ -85,7 +86,7 @@ impl Gateway {
         base: &Url,
         tls: Arc<ClientConfig>,
         identity: (Secret, String),
-        from_agents: (mpsc::Receiver<Ask>, mpsc::Receiver<Delta>),
+        from_agents: (mpsc::Receiver<Ask>, mpsc::Receiver<Delta>, mpsc::Receiver<LogBatch>),
         agent_requests: mpsc::UnboundedSender<AgentRequest>,
     ) -> Self {
         Self {
@@ -96,6 +97,7 @@ impl Gateway {
             machine_id: identity.1,
             questions: Questions::new(from_agents.0),
             deltas: from_agents.1,
+            logs: from_agents.2,
             agent_requests,
             meter: Meter::default(),
         }
@@ -121,8 +123,10 @@ impl Gateway {
             }
             let pause = retry.after(was_welcome, &error);
             log_disconnect(&error, pause);
-            // Live text without viewers is dropped.
+            // Live text and logs without viewers are dropped.
+            self.shared.logs.unwatch();
             while self.deltas.try_recv().is_ok() {}
+            while self.logs.try_recv().is_ok() {}
             self.questions.collect(sleep(pause)).await;
         }
     }

@@ -185,6 +185,7 @@ fn heard(state: &mut State, frame: FromHost) -> Option<ToHost> {
         }
         FromHost::Delta(delta) => state.deltas.push(delta),
         FromHost::Load(load) => state.loads.push(load),
+        FromHost::Log(_) => {}
         FromHost::Ask { id, agent_id, wanted, .. } => {
             if !state.holds_answers {
                 return Some(told(state, (id, agent_id, wanted)));

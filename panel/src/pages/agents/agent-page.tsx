@@ -20,9 +20,10 @@ import { RunButtons, useRun } from './run'
 const Turns = lazyPart(() => import('./turns'), 'Turns')
 const Settings = lazyPart(() => import('./settings'), 'Settings')
 const Revisions = lazyPart(() => import('./revisions'), 'Revisions')
+const Logs = lazyPart(() => import('./log/logs'), 'Logs')
 const Launches = lazyPart(() => import('./launches'), 'Launches')
 const Backups = lazyPart(() => import('./backups'), 'Backups')
-const LATER = [Turns, Settings, Revisions, Launches, Backups]
+const LATER = [Turns, Settings, Revisions, Logs, Launches, Backups]
 
 const AgentQuery = graphql(`
   query Agent($orgId: Id!, $id: Id!) {
@@ -124,6 +125,7 @@ const tabsOf = (agent: AgentRecord) => [
     count: agent.pendingApprovals || undefined,
   },
   { id: 'turns', label: 'Turns' },
+  { id: 'logs', label: 'Logs' },
   { id: 'settings', label: 'Settings' },
   { id: 'revisions', label: 'Revisions' },
   { id: 'launches', label: 'Restart history' },
@@ -134,6 +136,8 @@ function partOf(tab: string, agent: AgentRecord, run: ReturnType<typeof useRun>)
   switch (tab) {
     case 'turns':
       return <Turns agentId={agent.id} />
+    case 'logs':
+      return <Logs key={agent.id} agent={agent} />
     case 'settings':
       return (
         <PageBody>

@@ -12,6 +12,7 @@ export const TURN_STATES = [
   'CANCELLED',
   'INTERRUPTED',
 ] as const
+export const LOG_SOURCES = ['STDERR', 'LAUNCH', 'GATE', 'MCP'] as const
 
 export const agentsSearch = searchOf({
   q: text,
@@ -27,11 +28,13 @@ export const agentsSearch = searchOf({
 })
 
 export const agentSearch = searchOf({
-  tab: one('turns', 'settings', 'revisions', 'launches', 'backups'),
+  tab: one('turns', 'logs', 'settings', 'revisions', 'launches', 'backups'),
   /** Turns: the state filter, the page, and the turn open beside the list. */
   state: one(...TURN_STATES),
   page: id,
   turn: id,
+  /** Logs: the source filter. */
+  source: one(...LOG_SOURCES),
   /** Revisions: the one shown, and the one it is compared with. */
   revision: id,
   against: id,

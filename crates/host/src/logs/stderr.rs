@@ -1,0 +1,263 @@
+//! Follows an agent's standard error, which its shim writes in two files: the older one is replaced when the newer one
+//! is full. The place reached is kept in a file, so that another host process goes on from there.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom},
+    mem,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use muster_shim::folder::{self, STDERR, STDERR_BEFORE};
+use serde::{Deserialize, Serialize};
+
+/// The longest line that is read as a whole, in bytes: an agent may write without newlines.
+const LONGEST: usize = 64 << 10;
+
+/// What stands for output that was replaced before it was read.
+const MISSING: &str =
+    "[Some of the standard error is missing: the agent wrote faster than this host read.]\n";
+
+/// Reads the standard error of one launch.
+#[derive(Debug)]
+pub struct StderrReader {
+    /// The launch's folder.
+    dir: PathBuf,
+    /// Where the place is kept.
+    kept: PathBuf,
+    /// The file being read, and how far.
+    file: Option<(File, u64)>,
+    /// Bytes of an unfinished line.
+    rest: Vec<u8>,
+}
+
+/// The place reached.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    generation: i64,
+    inode: u64,
+    offset: u64,
+}
+
+/// Text that was read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct StderrText {
+    /// Whole lines.
+    pub text: String,
+    /// Whether there is more.
+    pub is_behind: bool,
+}
+
+impl StderrReader {
+    /// A reader that begins where the last one of this launch ended.
+    pub fn new(dir: PathBuf, kept: PathBuf, generation: i64) -> Self {
+        let place = fs::read(&kept).ok().and_then(|bytes| muster_json::from_slice::<Place>(&bytes).ok());
+        let place = place.filter(|place| place.generation == generation);
+        let mut reader = Self { dir, kept, file: None, rest: Vec::new() };
+        if let Some(place) = place {
+            let names = [STDERR_BEFORE, STDERR].into_iter();
+            let found = names.filter_map(|name| reader.open(name).ok()).find(|file| is_at(file, place));
+            reader.file = found.map(|file| (file, place.offset));
+            if reader.file.is_none() {
+                reader.rest = MISSING.as_bytes().to_vec();
+            }
+        }
+        reader
+    }
+
+    /// Reads about 64 KiB; with `all`, what both files may hold, and an unfinished last line.
+    pub fn read(&mut self, all: bool) -> io::Result<StderrText> {
+        let mut buffer = vec![0; LONGEST];
+        let (mut read, most) = (0, if all { 16 * LONGEST } else { LONGEST });
+        while read < most {
+            let count = self.read_some(&mut buffer)?;
+            self.rest.extend_from_slice(&buffer[..count]);
+            read += count;
+            if count == 0 {
+                break;
+            }
+        }
+        let end = if all { self.rest.len() } else { end_of_lines(&self.rest) };
+        let later = self.rest.split_off(end);
+        let whole = mem::replace(&mut self.rest, later);
+        Ok(StderrText { text: String::from_utf8_lossy(&whole).into_owned(), is_behind: read >= LONGEST })
+    }
+
+    /// Keeps the place. The text before it is in the log.
+    pub fn keep_place(&self, generation: i64) -> io::Result<()> {
+        let Some((file, offset)) = &self.file else { return Ok(()) };
+        let offset = offset.saturating_sub(self.rest.len() as u64);
+        let place = Place { generation, inode: file.metadata()?.ino(), offset };
+        let next = self.kept.with_extension("next");
+        fs::write(&next, serde_json::to_vec(&place)?)?;
+        fs::rename(next, &self.kept)
+    }
+
+    /// Reads from the present file, or from the one after it. Returns 0 at the end of the newest.
+    fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // Of the two files, the present one may just have been replaced.
+        for _ in 0..3 {
+            if let Some((file, offset)) = &mut self.file {
+                // Looked up before reading: what was written before a replacement is read before the next file.
+                let is_newest =
+                    self.dir.join(STDERR).symlink_metadata().is_ok_and(|found| is_same(&found, file));
+                file.seek(SeekFrom::Start(*offset))?;
+                let count = file.read(buffer)?;
+                *offset += count as u64;
+                if count > 0 || is_newest {
+                    return Ok(count);
+                }
+            }
+            let Some(next) = self.next_file()? else { return Ok(0) };
+            self.file = Some((next, 0));
+        }
+        Ok(0)
+    }
+
+    /// The file after the present one, which is no longer written.
+    fn next_file(&mut self) -> io::Result<Option<File>> {
+        let Some(before) = found(self.open(STDERR_BEFORE))? else { return found(self.open(STDERR)) };
+        let Some((present, _)) = &self.file else { return Ok(Some(before)) };
+        if is_same(&before.metadata()?, present) {
+            // The present one is the older one, so the newer one follows.
+            return found(self.open(STDERR));
+        }
+        if !self.rest.is_empty() {
+            self.rest.push(b'\n');
+        }
+        self.rest.extend_from_slice(MISSING.as_bytes());
+        Ok(Some(before))
+    }
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        folder::open(&self.dir.join(name))
+    }
+}
+
+/// A file, if it is there.
+fn found(opened: io::Result<File>) -> io::Result<Option<File>> {
+    match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+fn is_same(found: &fs::Metadata, file: &File) -> bool {
+    file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino()))
+}
+
+fn is_at(file: &File, place: Place) -> bool {
+    file.metadata().is_ok_and(|found| found.ino() == place.inode && found.len() >= place.offset)
+}
+
+/// Where the last line ends. A line that is too long is cut at a space, since secrets have none.
+fn end_of_lines(bytes: &[u8]) -> usize {
+    let after = |is_end: fn(&u8) -> bool| bytes.iter().rposition(is_end).map(|at| at + 1);
+    match after(|byte| *byte == b'\n') {
+        Some(end) => end,
+        None if bytes.len() < LONGEST => 0,
+        None => after(u8::is_ascii_whitespace).unwrap_or(bytes.len()),
+    }
+}
+
+/// Whether a launch has written anything to its standard error.
+pub fn has_output(dir: &Path) -> bool {
+    [STDERR, STDERR_BEFORE]
+        .iter()
+        .any(|name| fs::symlink_metadata(dir.join(name)).is_ok_and(|found| found.len() > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    struct Launch(tempfile::TempDir);
+
+    impl Launch {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn reader(&self) -> StderrReader {
+            StderrReader::new(self.0.path().to_owned(), self.0.path().join("read"), 3)
+        }
+
+        fn write(&self, text: &str) {
+            let file = File::options().append(true).create(true).open(self.0.path().join(STDERR));
+            file.unwrap().write_all(text.as_bytes()).unwrap();
+        }
+
+        /// The newer file becomes the older one, as the shim does it.
+        fn rotate(&self) {
+            fs::rename(self.0.path().join(STDERR), self.0.path().join(STDERR_BEFORE)).unwrap();
+        }
+    }
+
+    fn text(reader: &mut StderrReader) -> String {
+        reader.read(false).unwrap().text
+    }
+
+    #[test]
+    fn whole_lines_are_read_across_a_replaced_file() {
+        let launch = Launch::new();
+        let mut reader = launch.reader();
+        assert_eq!(text(&mut reader), "");
+        launch.write("one\ntw");
+        assert_eq!(text(&mut reader), "one\n");
+        launch.write("o\nthr");
+        launch.rotate();
+        launch.write("ee\nfour");
+        assert_eq!(text(&mut reader), "two\nthree\n");
+        assert_eq!(reader.read(true).unwrap().text, "four");
+        assert_eq!(text(&mut reader), "");
+    }
+
+    #[test]
+    fn another_process_goes_on_where_the_last_one_ended() {
+        let launch = Launch::new();
+        launch.write("one\ntw");
+        let mut reader = launch.reader();
+        assert_eq!(text(&mut reader), "one\n");
+        reader.keep_place(3).unwrap();
+        drop(reader);
+        launch.write("o\n");
+        launch.rotate();
+        launch.write("three\n");
+        let mut reader = launch.reader();
+        assert_eq!(text(&mut reader), "two\nthree\n");
+        reader.keep_place(3).unwrap();
+        assert_eq!(text(&mut launch.reader()), "");
+        let mut other = StderrReader::new(launch.0.path().to_owned(), launch.0.path().join("read"), 4);
+        assert_eq!(text(&mut other), "one\ntwo\nthree\n", "another launch begins at its beginning");
+    }
+
+    #[test]
+    fn what_was_replaced_unread_is_said_to_be_missing() {
+        let launch = Launch::new();
+        launch.write("one\n");
+        let mut reader = launch.reader();
+        assert_eq!(text(&mut reader), "one\n");
+        for round in 0..2 {
+            launch.rotate();
+            launch.write(&format!("later {round}\n"));
+        }
+        let read = text(&mut reader);
+        assert!(read.contains(MISSING.trim()) && read.ends_with("later 0\nlater 1\n"), "{read}");
+    }
+
+    #[test]
+    fn a_line_without_end_is_read_in_parts_that_end_at_spaces() {
+        let launch = Launch::new();
+        launch.write(&"word ".repeat(30_000));
+        let mut reader = launch.reader();
+        let first = reader.read(false).unwrap();
+        assert!(first.is_behind && first.text.ends_with("word ") && first.text.len() > 60_000);
+        let rest = reader.read(true).unwrap().text;
+        assert_eq!(first.text.len() + rest.len(), 150_000);
+        launch.write(&"x".repeat(2 * LONGEST));
+        assert_eq!(text(&mut reader).len(), LONGEST);
+    }
+}
