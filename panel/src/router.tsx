@@ -11,6 +11,7 @@ import { approvalSearch, approvalsSearch } from './pages/approvals/search'
 import { auditSearch } from './pages/audit/search'
 import { conversationSearch, conversationsSearch } from './pages/conversations/search'
 import { listSearch, tabSearch } from './pages/search'
+import { usageSearch } from './pages/usage/search'
 
 const root = createRootRoute({ component: Root, notFoundComponent: NotFound, errorComponent: PageFailed })
 
@@ -193,6 +194,12 @@ const audit = createRoute({
   validateSearch: auditSearch,
   component: lazyPage(() => import('./pages/audit/audit-page'), 'AuditPage'),
 })
+const usage = createRoute({
+  getParentRoute: () => org,
+  path: '/usage',
+  validateSearch: usageSearch,
+  component: lazyPage(() => import('./pages/usage/usage-page'), 'UsagePage'),
+})
 const start = createRoute({
   getParentRoute: () => org,
   path: '/start',
@@ -212,6 +219,7 @@ const lists = [
   members,
   tokens,
   settings,
+  usage,
   audit,
   start,
   nowhere,
