@@ -32,7 +32,11 @@ export function NumbersTable({ label, days, series, format }: Props) {
               Day
             </th>
             {series.map(({ id, label }) => (
-              <th key={id} scope="col" className={`${NUMBER} font-medium`}>
+              <th
+                key={id}
+                scope="col"
+                className="min-w-24 max-w-40 px-3 py-1.5 text-right align-bottom font-medium"
+              >
                 <Visible text={label} />
               </th>
             ))}

@@ -14,12 +14,14 @@ interface Props {
   /** Drawn across the bars: its value on each day. */
   line: number[] | null
   format: (value: number) => string
+  /** The same, short. */
+  tick: (value: number) => string
 }
 
 const TICKS = 4
 const LABELS = 6
 
-export function Plot({ label, days, series, line, format }: Props) {
+export function Plot({ label, days, series, line, format, tick: short }: Props) {
   const totals = days.map((_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0))
   const most = Math.max(...totals, ...(line ?? []), 0)
   // In percent of the plot, which is stretched to its place.
@@ -28,18 +30,19 @@ export function Plot({ label, days, series, line, format }: Props) {
     .nice(TICKS)
     .range([100, 0])
   const x = scaleBand().domain(days).range([0, 100]).paddingInner(0.2).paddingOuter(0.1)
+  const ticks = y.ticks(TICKS).filter(Number.isInteger)
   const every = Math.ceil(days.length / LABELS)
   return (
     <div className="pt-2">
       <div className="flex gap-2">
         <div aria-hidden className="relative h-56 w-20 shrink-0 text-xs text-muted tabular-nums">
-          {y.ticks(TICKS).map((tick) => (
+          {ticks.map((tick) => (
             <span
               key={tick}
               className="absolute right-0 -translate-y-1/2 whitespace-nowrap"
               style={{ top: `${y(tick)}%` }}
             >
-              {format(tick)}
+              {short(tick)}
             </span>
           ))}
         </div>
@@ -50,7 +53,7 @@ export function Plot({ label, days, series, line, format }: Props) {
           preserveAspectRatio="none"
           className="h-56 min-w-0 grow overflow-visible"
         >
-          {y.ticks(TICKS).map((tick) => (
+          {ticks.map((tick) => (
             <line key={tick} x1={0} x2={100} y1={y(tick)} y2={y(tick)} {...STROKE} stroke="var(--line)" />
           ))}
           {days.map((day, at) => (
