@@ -151,7 +151,7 @@ async fn usage_stays_in_its_organization() {
         let ask = |org: i64| json!({ "o": org, "by": by, "s": DAYS[0], "b": DAYS[1] });
         let theirs = app.stranger.gql(QUERY, ask(app.other_org)).await.data();
         assert_eq!(theirs["usage"], json!([]), "{by}");
-        assert_eq!(app.stranger.gql(QUERY, ask(app.org)).await.code(), "NOT_FOUND", "{by}");
+        assert_eq!(app.stranger.gql(QUERY, ask(app.org)).await.code(), "NOT_A_MEMBER", "{by}");
     }
 }
 
