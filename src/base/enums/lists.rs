@@ -51,7 +51,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How usage is grouped, beside the day.
+    /// How usage is grouped, in addition to the day.
     pub UsageGrouping {
         Agent = "AGENT": "By agent.",
         Model = "MODEL": "By model: for turns, the last one that was called.",
