@@ -1849,6 +1849,7 @@ CREATE TABLE turns (
 CREATE INDEX turns_agent ON public.turns USING btree (organization_id, agent_id, id);
 CREATE INDEX turns_caused_by_token ON public.turns USING btree (organization_id, caused_by_token_id) WHERE (caused_by_token_id IS NOT NULL);
 CREATE INDEX turns_conversation ON public.turns USING btree (organization_id, conversation_id, id);
+CREATE INDEX turns_started ON public.turns USING btree (organization_id, started_at);
 CREATE INDEX turns_state ON public.turns USING btree (organization_id, state, id);
 CREATE INDEX turns_unfinished ON public.turns USING btree (organization_id, agent_id) WHERE (ended_at IS NULL);
 CREATE UNIQUE INDEX turns_open ON public.turns USING btree (organization_id, conversation_id) WHERE (state = ANY (ARRAY['RUNNING'::text, 'WAITING_APPROVAL'::text, 'WAITING_LIMIT'::text]));

@@ -1965,6 +1965,8 @@ CREATE UNIQUE INDEX turns_open ON turns (organization_id, conversation_id) WHERE
 
 CREATE UNIQUE INDEX turns_queued ON turns (organization_id, conversation_id) WHERE state = 'QUEUED';
 
+CREATE INDEX turns_started ON turns (organization_id, started_at);
+
 CREATE INDEX turns_state ON turns (organization_id, state, id);
 
 CREATE INDEX turns_unfinished ON turns (organization_id, agent_id) WHERE ended_at IS NULL;

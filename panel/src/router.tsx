@@ -12,6 +12,7 @@ import { auditSearch } from './pages/audit/search'
 import { conversationSearch, conversationsSearch } from './pages/conversations/search'
 import { policiesSearch } from './pages/policies/search'
 import { listSearch, tabSearch } from './pages/search'
+import { usageSearch } from './pages/usage/search'
 
 const root = createRootRoute({ component: Root, notFoundComponent: NotFound, errorComponent: PageFailed })
 
@@ -200,6 +201,12 @@ const audit = createRoute({
   validateSearch: auditSearch,
   component: lazyPage(() => import('./pages/audit/audit-page'), 'AuditPage'),
 })
+const usage = createRoute({
+  getParentRoute: () => org,
+  path: '/usage',
+  validateSearch: usageSearch,
+  component: lazyPage(() => import('./pages/usage/usage-page'), 'UsagePage'),
+})
 const start = createRoute({
   getParentRoute: () => org,
   path: '/start',
@@ -220,6 +227,7 @@ const lists = [
   tokens,
   policies,
   settings,
+  usage,
   audit,
   start,
   nowhere,

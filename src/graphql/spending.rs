@@ -8,12 +8,12 @@ use super::{agents::AgentSummary, orgs::Organization};
 use crate::{
     base::{
         column::Decimal,
-        enums::LimitKind,
+        enums::{LimitKind, UsageGrouping},
         ids::{AgentId, ModelCallId, ModelCredentialId, OrgId, TurnId},
         permission::Permission,
         time::Timestamp,
     },
-    domain::spending::{self, AllowSpendingInput, ModelPrice},
+    domain::spending::{self, AllowSpendingInput, DailyUsage, ModelPrice},
     read::{One, Page, Record, Rows, Spec},
     resolvers::{
         Answer, Enter, answer,
@@ -186,6 +186,26 @@ impl SpendingQuery {
     #[graphql(directive = permit::apply(Permission::OrganizationView))]
     async fn model_prices(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<Vec<ModelPrice>> {
         answer(async { spending::prices_of(&ctx.enter(org_id).await?).await }).await
+    }
+
+    /// Tokens, cost and turns by day and agent, model, channel or cause, oldest first: of at most 90 days, by default the last
+    /// 30. By agent and model they contain every measured call; by channel and cause only those that belong to a turn.
+    #[graphql(directive = permit::apply(Permission::OrganizationView))]
+    async fn usage(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        by: UsageGrouping,
+        #[graphql(desc = "The first day, such as `2026-06-01`.", directive = bounds::apply(length(10, 10)))]
+        since: Option<String>,
+        #[graphql(desc = "The day after the last one.", directive = bounds::apply(length(10, 10)))]
+        before: Option<String>,
+    ) -> Answer<Vec<DailyUsage>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            spending::daily_usage(&scope, by, since.as_deref(), before.as_deref()).await
+        })
+        .await
     }
 
     /// The spending by day, agent and model, newest first. Days are kept for as long as the organization.

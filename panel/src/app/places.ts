@@ -4,6 +4,7 @@ import {
   Bot,
   Boxes,
   Building2,
+  ChartColumn,
   Gauge,
   Hash,
   KeyRound,
@@ -138,6 +139,15 @@ export const NAV_ITEMS: NavItem[] = [
     to: '/o/$org/policies',
     keys: 'g y',
     needs: 'policy.view',
+    group: 'organization',
+  },
+  {
+    id: 'usage',
+    label: 'Usage',
+    icon: ChartColumn,
+    to: '/o/$org/usage',
+    keys: 'g b',
+    needs: 'organization.view',
     group: 'organization',
   },
   {

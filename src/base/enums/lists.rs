@@ -1,4 +1,4 @@
-//! How lists are sorted.
+//! How lists are sorted and grouped.
 
 use super::UnknownValue;
 
@@ -47,5 +47,15 @@ text_enum! {
     pub SortOrder {
         Asc = "asc": "Ascending.",
         Desc = "desc": "Descending.",
+    }
+}
+
+text_enum! {
+    /// How usage is grouped, in addition to the day.
+    pub UsageGrouping {
+        Agent = "AGENT": "By agent.",
+        Model = "MODEL": "By model: for turns, the last one that was called.",
+        Channel = "CHANNEL": "By the channel of the conversation.",
+        Cause = "CAUSE": "By what caused the turn.",
     }
 }

@@ -7,12 +7,14 @@
 //!
 //! `budget.rs`: the terms; `monthly_totals.rs`: the months' sums; `leases.rs`, `calls.rs`: requests and reports of
 //! hosts; `cost_guard.rs`: used-up limits; `usage.rs`: refusals of providers; `limits.rs`: waiting agents;
-//! `release.rs`: resuming them; `allow.rs`: allowances.
+//! `release.rs`: resuming them; `allow.rs`: allowances; `daily_usage.rs`: plots.
 
 mod allow;
 mod budget;
 mod calls;
 mod cost_guard;
+mod daily_usage;
+mod daily_usage_queries;
 mod input;
 mod lease_queries;
 mod leases;
@@ -29,6 +31,7 @@ pub use self::{
     budget::{is_metered, prices_now},
     calls::record_call,
     cost_guard::{Exhausted, UsedUp},
+    daily_usage::{DailyUsage, daily_usage},
     input::AllowSpendingInput,
     lease_queries::LEASE_OVER,
     leases::{expire_due, grant_lease, return_lease},

@@ -195,7 +195,7 @@ const MATRIX_HEADER: &str = "\
 fn the_committed_matrix_is_current() {
     let path = policies().join("matrix.txt");
     let rows = policy::matrix(&Policy::load(policies()).unwrap().now(), None);
-    let matrix = MATRIX_HEADER.to_owned() + &policy::matrix_table(&rows);
+    let matrix = format!("{MATRIX_HEADER}{}", policy::matrix_table(&rows));
     if std::env::var_os("UPDATE").is_some() {
         fs::write(&path, &matrix).unwrap();
     }

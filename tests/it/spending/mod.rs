@@ -1,5 +1,6 @@
 //! Money: calls are priced and counted, and an agent with nothing left waits, then continues by itself.
 
+mod daily_usage;
 mod guards;
 mod hosts;
 mod leases;

@@ -86,6 +86,8 @@ const OF_ORGANIZATION = [
   ['settings-events', '/settings', '/settings?tab=events'],
   ['settings-limits', '/settings', '/settings?tab=limits'],
   ['settings-data', '/settings', '/settings?tab=data'],
+  ['usage', '/usage'],
+  ['usage-turns', '/usage', '/usage?measure=TURNS&by=CAUSE'],
   ['audit', '/audit'],
   ['start', '/start'],
 ]

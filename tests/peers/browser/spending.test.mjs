@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, dialog, intercepts, outcome } from './acts.mjs'
-import { api, apiAs, browse, isAccessible, until, world } from './stage.mjs'
+import { asks, begins, dialog, intercepts, outcome } from './acts.mjs'
+import { api, apiAs, browse, isAccessible, isAccessibleInBoth, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
 const button = (within, name) => within.getByRole('button', { name, exact: true })
@@ -143,4 +143,35 @@ test('agents read a credential only after a person has said what that means', as
   await page.getByText(/Olive Owner allowed it/).waitFor()
   await button(page, 'No longer let agents read it').click()
   await page.getByText('Used by the host, never seen by the agent').waitFor()
+})
+
+test('the plot of usage, its table, its file and the service have the same numbers', async (t) => {
+  const rows = async () => (await api('query($org: Id!) { usage(orgId: $org, by: AGENT) { key label turns } }')).usage
+  const turns = async () => (await rows()).reduce((sum, row) => sum + row.turns, 0)
+  const before = await turns()
+  await begins('hello')
+  await until(async () => (await turns()) > before, 'a turn')
+  const page = await browse(t, { as: 'VIEWER', at: `${org}/usage?measure=TURNS` })
+  await page.getByRole('img', { name: /^Turns by agent/ }).waitFor()
+  await isAccessibleInBoth(page, 'with a plot')
+  const total = page.getByRole('row', { name: /^All days/ }).getByRole('cell').last()
+  await until(async () => (await total.innerText()) === String(await turns()), 'the sum of the service')
+
+  const [download] = await Promise.all([page.waitForEvent('download'), button(page, 'Download CSV').click()])
+  let text = ''
+  for await (const part of await download.createReadStream()) text += part
+  const [head, ...lines] = text.trim().split('\r\n')
+  assert.match(head, /^Day,Agent key,Agent,Turns,/)
+  assert.equal(lines.reduce((sum, line) => sum + Number(line.split(',')[3]), 0), await turns())
+
+  const [{ label }] = await rows()
+  const shown = page.getByRole('group', { name: 'Shown by agent' }).getByRole('button', { name: label })
+  const column = page.getByRole('columnheader', { name: label })
+  await column.waitFor()
+  await shown.press('Enter')
+  await column.waitFor({ state: 'detached' })
+  assert.equal(await shown.getAttribute('aria-pressed'), 'false')
+  await page.getByLabel('Grouping').selectOption('CAUSE')
+  await page.getByRole('columnheader', { name: 'Total' }).waitFor()
+  await until(async () => (await total.innerText()) === String(await turns()), 'the same sum by cause')
 })
