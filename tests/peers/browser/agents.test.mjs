@@ -126,7 +126,8 @@ test('the conversation of a failed agent says so, starts the agent, and repeats 
   await down.waitFor({ state: 'detached' })
   await retry.click()
   await down.waitFor()
-  assert.equal(await page.getByRole('article').getByText('exit 3', { exact: true }).count(), 2)
+  await until(async () => (await page.getByText(/The agent ended before it had finished/).count()) === 2, 'the second failure')
+  assert.equal(await page.getByRole('article').getByText('exit 3', { exact: true }).count(), 1, 'the same message')
 
   await page.goto(`${world.base}${at(`/agents/${id}`)}`)
   await page.getByText('Exit code 3').waitFor()
