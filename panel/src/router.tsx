@@ -10,7 +10,7 @@ import { agentSearch, agentsSearch } from './pages/agents/search'
 import { approvalSearch, approvalsSearch } from './pages/approvals/search'
 import { auditSearch } from './pages/audit/search'
 import { conversationSearch, conversationsSearch } from './pages/conversations/search'
-import { listSearch, tabSearch } from './pages/search'
+import { contactsSearch, listSearch, tabSearch } from './pages/search'
 
 const root = createRootRoute({ component: Root, notFoundComponent: NotFound, errorComponent: PageFailed })
 
@@ -119,6 +119,12 @@ const conversation = createRoute({
   validateSearch: conversationSearch,
   component: lazyPage(() => import('./pages/conversations/conversation-page'), 'ConversationPage'),
 })
+const contacts = createRoute({
+  getParentRoute: () => org,
+  path: '/contacts',
+  validateSearch: contactsSearch,
+  component: lazyPage(() => import('./pages/contacts/contacts-page'), 'ContactsPage'),
+})
 const agents = createRoute({
   getParentRoute: () => org,
   path: '/agents',
@@ -216,7 +222,7 @@ const lists = [
   start,
   nowhere,
 ] as const
-const work = [overview, approvals, approval, conversations, conversation, agents, agent] as const
+const work = [overview, approvals, approval, conversations, conversation, contacts, agents, agent] as const
 const tree = root.addChildren([
   signIn,
   firstStart,

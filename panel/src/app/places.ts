@@ -4,6 +4,7 @@ import {
   Bot,
   Boxes,
   Building2,
+  Contact,
   Gauge,
   Hash,
   KeyRound,
@@ -56,6 +57,15 @@ export const NAV_ITEMS: NavItem[] = [
     to: '/o/$org/conversations',
     keys: 'g c',
     needs: 'agent.output.view',
+    group: 'work',
+  },
+  {
+    id: 'contacts',
+    label: 'Contacts',
+    icon: Contact,
+    to: '/o/$org/contacts',
+    keys: 'g n',
+    needs: 'contact.view',
     group: 'work',
   },
   {

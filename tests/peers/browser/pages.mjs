@@ -56,6 +56,7 @@ const OF_ORGANIZATION = [
   ['conversation', '/conversations/$id', `/conversations/${world.conversation}`],
   ['conversation-details', '/conversations/$id', `/conversations/${world.conversation}?panel=details`],
   ['conversation-turns', '/conversations/$id', `/conversations/${world.conversation}?panel=turns`],
+  ['contacts', '/contacts'],
   ['agents', '/agents'],
   ['images', '/agents', '/agents?tab=images'],
   ['agent', '/agents/$id', `/agents/${world.agent}`],

@@ -52,6 +52,7 @@ export function AgentsPage() {
           <Filters search={search} onChange={set} />
           <AgentList
             search={search}
+            onSort={set}
             create={
               <>
                 {button}
