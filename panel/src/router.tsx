@@ -206,6 +206,12 @@ const start = createRoute({
   component: lazyPage(() => import('./pages/start/start-page'), 'StartPage'),
 })
 
+const help = createRoute({
+  getParentRoute: () => org,
+  path: '/help',
+  component: lazyPage(() => import('./pages/help/help-page'), 'HelpPage'),
+})
+
 const nowhere = createRoute({ getParentRoute: () => org, path: '/$', component: NotFound })
 
 const lists = [
@@ -220,6 +226,7 @@ const lists = [
   settings,
   audit,
   start,
+  help,
   nowhere,
 ] as const
 const work = [overview, approvals, approval, conversations, conversation, contacts, agents, agent] as const

@@ -4,6 +4,7 @@ import {
   Bot,
   Boxes,
   Building2,
+  CircleQuestionMark,
   Contact,
   Gauge,
   Hash,
@@ -164,6 +165,15 @@ export const NAV_ITEMS: NavItem[] = [
     icon: Boxes,
     to: '/o/$org/start',
     needs: 'agent.create',
+    group: 'organization',
+  },
+  {
+    id: 'help',
+    label: 'Help',
+    icon: CircleQuestionMark,
+    to: '/o/$org/help',
+    keys: 'g d',
+    needs: 'organization.view',
     group: 'organization',
   },
 ]

@@ -36,6 +36,8 @@ interface Props<Data, Row> {
   path: 'credentials' | 'mcp-servers' | 'skills' | 'tokens'
   title: string
   about: string
+  /** The part of the documentation. */
+  doc: string
   icon: LucideIcon
   /** Singular and plural within a sentence. */
   names: [one: string, several: string]
@@ -88,7 +90,7 @@ export function ResourcePage<Data, Row extends { id: number; name: string }>(pro
   const create = <ActionButton action={make} look="primary" icon={Plus} />
   return (
     <>
-      <PageHeader title={title} about={props.about} actions={create}>
+      <PageHeader title={title} about={props.about} doc={props.doc} actions={create}>
         <FilterBar
           filters={{ q: search.q, archived: search.archived }}
           onChange={(change) => set({ ...change, page: undefined })}

@@ -83,6 +83,7 @@ const OF_ORGANIZATION = [
   ['settings-data', '/settings', '/settings?tab=data'],
   ['audit', '/audit'],
   ['start', '/start'],
+  ['help', '/help'],
 ]
 
 /** The pages of an organization, by default that of the world. */

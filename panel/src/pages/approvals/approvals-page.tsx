@@ -83,6 +83,7 @@ export function ApprovalsPage() {
     <>
       <PageHeader
         title="Approvals"
+        doc="approvals.md#who-decides"
         titleRef={title}
         about={about(inbox.total, search)}
         actions={

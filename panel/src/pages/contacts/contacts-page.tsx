@@ -97,7 +97,11 @@ export function ContactsPage() {
   const filter = (change: Partial<typeof filters>) => set({ ...change, page: undefined })
   return (
     <>
-      <PageHeader title="Contacts" about="The people who write to your agents through channels.">
+      <PageHeader
+        title="Contacts"
+        doc="personal-data.md#erasing-a-person"
+        about="The people who write to your agents through channels."
+      >
         <FilterBar filters={filters} onChange={filter} search="Search contacts">
           {org.can('agent.view') && (
             <ChannelFilter value={channel} onValue={(channel) => filter({ channel })} />

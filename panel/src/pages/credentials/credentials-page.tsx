@@ -38,6 +38,7 @@ export function CredentialsPage() {
       path="credentials"
       title="Credentials"
       about="Secrets that agents use. Values are never shown again."
+      doc="tools.md#a-credential"
       icon={KeyRound}
       names={['credential', 'credentials']}
       query={CredentialsQuery}

@@ -48,6 +48,7 @@ export function McpServersPage() {
       path="mcp-servers"
       title="MCP servers"
       about="Tools that agents may call."
+      doc="tools.md#an-mcp-server"
       icon={Plug}
       names={['MCP server', 'MCP servers']}
       query={McpServersQuery}

@@ -149,7 +149,7 @@ export function ServersPage() {
   const create = <ActionButton action={make} look="primary" icon={Plus} />
   return (
     <>
-      <PageHeader title="Servers" about="The machines your agents run on." actions={create}>
+      <PageHeader title="Servers" doc="hosts.md" about="The machines your agents run on." actions={create}>
         <FilterBar
           filters={{ q: search.q, status: search.status }}
           onChange={(change) => set({ ...change, page: undefined })}

@@ -37,6 +37,7 @@ export function SkillsPage() {
       path="skills"
       title="Skills"
       about="Instructions that agents read when they need them."
+      doc="tools.md#a-skill"
       icon={BookOpen}
       names={['skill', 'skills']}
       query={SkillsQuery}

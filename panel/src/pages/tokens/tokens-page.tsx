@@ -72,6 +72,7 @@ export function TokensPage() {
         isNewestFirst
         title="Service tokens"
         about="How programs sign in."
+        doc="keys.md#replacing-a-service-token"
         icon={KeySquare}
         names={['token', 'tokens']}
         query={TokensQuery}
