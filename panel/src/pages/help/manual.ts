@@ -10,7 +10,7 @@ export const MANUAL: Part[] = [
     pages: [
       { name: 'The panel', to: 'panel.md', about: 'its pages, deciding, taking over, keys' },
       { name: 'Approvals', to: 'approvals.md', about: 'what agents ask, how risk is judged, who decides' },
-      { name: 'Notifications', to: 'notifications.md', about: 'mails when something needs you' },
+      { name: 'Notifications', to: 'notifications.md', about: 'what reaches you when something needs you' },
       { name: 'Money', to: 'money.md', about: 'budgets, the cost guard, models' },
     ],
   },
@@ -20,14 +20,14 @@ export const MANUAL: Part[] = [
       { name: 'Your first agent', to: 'first-agent.md', about: 'from nothing to an answer' },
       { name: 'Agents', to: 'agents.md', about: 'start and stop, turns, backups, revisions' },
       { name: 'Skills, MCP servers, credentials', to: 'tools.md', about: 'what an agent can do and use' },
-      { name: 'Channels', to: 'channels/README.md', about: 'Telegram, Slack, mail, webhooks' },
+      { name: 'Channels', to: 'channels/README.md', about: 'Telegram, Slack, e-mail, webhooks' },
       { name: 'Hosts', to: 'hosts.md', about: 'the machines that agents run on' },
     ],
   },
   {
     title: 'Administer',
     pages: [
-      { name: 'People', to: 'people.md', about: 'accounts, mail, providers' },
+      { name: 'People', to: 'people.md', about: 'accounts, invitations, providers' },
       { name: 'Policies', to: 'policies.md', about: 'who may do what' },
       { name: 'Audit log', to: 'audit.md', about: 'who did what, and how to check it' },
       { name: 'Personal data', to: 'personal-data.md', about: 'export, erasure, deletion' },
