@@ -15,7 +15,7 @@ export function DocLink({ to, about }: Props) {
       rel="noopener"
       aria-label={`Documentation: ${about}`}
       data-tip="Documentation"
-      className="flex size-5 shrink-0 items-center justify-center rounded-full border border-line text-xs text-muted hover:border-outline hover:text-ink coarse:size-11"
+      className="flex size-6 shrink-0 items-center justify-center rounded-full border border-line text-xs text-muted hover:border-outline hover:text-ink coarse:size-11"
     >
       ?
     </a>

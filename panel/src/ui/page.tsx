@@ -39,7 +39,7 @@ export function PageHeader(props: HeaderProps) {
             >
               {title}
             </h1>
-            {doc && <DocLink to={doc} about={text} />}
+            {doc && <DocLink to={doc} about="this page" />}
             {beside}
           </div>
           {about && <p className="text-sm text-muted">{about}</p>}

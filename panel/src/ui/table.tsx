@@ -139,7 +139,7 @@ function SortButton({ list, sort, sorting, children }: SortButtonProps) {
         pressed = id
         sorting.onSort(sort)
       }}
-      className="flex min-w-0 items-center gap-1 rounded-control hover:text-ink coarse:min-h-11"
+      className="flex min-h-6 min-w-0 items-center gap-1 rounded-control hover:text-ink coarse:min-h-11"
     >
       <span className="truncate">{children}</span>
       {sorting.by === sort && <Arrow size={12} aria-hidden className="shrink-0" />}

@@ -51,6 +51,6 @@ test('help leads to the manual and the keys, and says the version', async (t) =>
   ])
   await manual.getByRole('heading', { name: 'Approvals', level: 1 }).waitFor()
   await page.goto(`${world.base}/o/${world.org}/agents`)
-  const link = page.getByRole('link', { name: 'Documentation: Agents' })
+  const link = page.getByRole('link', { name: 'Documentation: this page' })
   assert.equal(await link.getAttribute('href'), '/docs/agents.md')
 })
