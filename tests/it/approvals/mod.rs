@@ -71,7 +71,8 @@ async fn approvals_are_found_by_every_word() {
     let body = Some("Über den Kai, 100%".to_owned());
     let [mail, route] = [
         raise(&app, NewApproval { agent_id: Some(AgentId(agent)), ..action() }).await,
-        raise(&app, NewApproval { body, ..NewApproval::new(ApprovalKind::Question, "Route nach Köln") }).await,
+        raise(&app, NewApproval { body, ..NewApproval::new(ApprovalKind::Question, "Route nach Köln") })
+            .await,
     ];
     let name: String = app.one("SELECT name FROM agents WHERE id = $1", vec![agent.into()]).await;
     let query = "query($o: Id!, $q: String) { approvalFeed(orgId: $o, search: $q) { total data { id } } }";

@@ -58,7 +58,8 @@ async fn contacts_are_listed_by_name_and_found_by_name_and_address() {
 #[tokio::test]
 async fn contacts_are_listed_by_channel() {
     let (app, all) = TestApp::populated(4).await;
-    let query = "query($o: Id!, $c: Id) { contacts(orgId: $o, page: 1, limit: 10, channelId: $c, sort: CREATED) {
+    let query =
+        "query($o: Id!, $c: Id) { contacts(orgId: $o, page: 1, limit: 10, channelId: $c, sort: CREATED) {
         data { id } } }";
     let of = async |channel: Option<i64>| {
         let data = app.operator.gql(query, json!({"o": app.org, "c": channel})).await.data();
