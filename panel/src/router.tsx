@@ -11,7 +11,7 @@ import { approvalSearch, approvalsSearch } from './pages/approvals/search'
 import { auditSearch } from './pages/audit/search'
 import { conversationSearch, conversationsSearch } from './pages/conversations/search'
 import { policiesSearch } from './pages/policies/search'
-import { listSearch, tabSearch } from './pages/search'
+import { contactsSearch, listSearch, tabSearch } from './pages/search'
 import { usageSearch } from './pages/usage/search'
 
 const root = createRootRoute({ component: Root, notFoundComponent: NotFound, errorComponent: PageFailed })
@@ -121,6 +121,12 @@ const conversation = createRoute({
   validateSearch: conversationSearch,
   component: lazyPage(() => import('./pages/conversations/conversation-page'), 'ConversationPage'),
 })
+const contacts = createRoute({
+  getParentRoute: () => org,
+  path: '/contacts',
+  validateSearch: contactsSearch,
+  component: lazyPage(() => import('./pages/contacts/contacts-page'), 'ContactsPage'),
+})
 const agents = createRoute({
   getParentRoute: () => org,
   path: '/agents',
@@ -214,6 +220,12 @@ const start = createRoute({
   component: lazyPage(() => import('./pages/start/start-page'), 'StartPage'),
 })
 
+const help = createRoute({
+  getParentRoute: () => org,
+  path: '/help',
+  component: lazyPage(() => import('./pages/help/help-page'), 'HelpPage'),
+})
+
 const nowhere = createRoute({ getParentRoute: () => org, path: '/$', component: NotFound })
 
 const lists = [
@@ -230,9 +242,10 @@ const lists = [
   usage,
   audit,
   start,
+  help,
   nowhere,
 ] as const
-const work = [overview, approvals, approval, conversations, conversation, agents, agent] as const
+const work = [overview, approvals, approval, conversations, conversation, contacts, agents, agent] as const
 const tree = root.addChildren([
   signIn,
   firstStart,

@@ -7,7 +7,7 @@ use async_graphql::{Context, InputObject, MaybeUndefined, Object};
 use super::channels::Channel;
 use crate::{
     base::{
-        enums::{RecordKind, Transport},
+        enums::{ListSort, RecordKind, Transport},
         ids::{ChannelId, ContactId, IdentityId, OrgId},
         permission::Permission,
         time::Timestamp,
@@ -87,19 +87,24 @@ pub struct ContactQuery;
 
 #[Object]
 impl ContactQuery {
-    /// The organization's contacts, ordered by name. `search` matches parts of names and addresses.
+    /// The organization's contacts. `search` matches parts of names and addresses.
     #[graphql(directive = permit::apply(Permission::ContactView))]
+    #[expect(clippy::too_many_arguments, reason = "each is a separate filter in the schema")]
     async fn contacts(
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
+        #[graphql(desc = "Only those first seen on this channel, or with a conversation through it.")]
+        channel_id: Option<ChannelId>,
         #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(directive = bounds::apply(length(1, 200)))] search: Option<String>,
+        #[graphql(desc = "The order.", default_with = "Some(ListSort::Name)")] sort: Option<ListSort>,
     ) -> Answer<Page<Contact>> {
         answer(async {
-            let rows = matching(Rows::of(&ctx.enter(org_id).await?), search.as_deref());
-            Ok(Page::numbered(rows.order_by("t.name_folded, t.id"), page, limit))
+            let rows = through(Rows::of(&ctx.enter(org_id).await?), channel_id);
+            let rows = matching(rows, search.as_deref());
+            Ok(Page::numbered(rows.listed(sort, "t.id", "t.name_folded, t.id"), page, limit))
         })
         .await
     }
@@ -109,6 +114,14 @@ impl ContactQuery {
     async fn contact(&self, ctx: &Context<'_>, org_id: OrgId, id: ContactId) -> Answer<One<Contact>> {
         answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
     }
+}
+
+/// Contacts first seen on `channel`, or with a conversation through it.
+fn through(rows: Rows<Contact>, channel: Option<ChannelId>) -> Rows<Contact> {
+    const THROUGH: &str = "t.id IN (SELECT i.contact_id FROM identities i WHERE i.organization_id = $1 AND i.channel_id = ? \
+         UNION ALL SELECT c.contact_id FROM conversations c WHERE c.organization_id = $1 AND c.channel_id = ?)";
+    let Some(channel) = channel else { return rows };
+    rows.filter(THROUGH, [channel.into(), channel.into()])
 }
 
 /// Contacts whose name or one of whose addresses contains `search`, unless all their channels are deleted.

@@ -212,6 +212,19 @@ impl TurnMutation {
         })
         .await
     }
+
+    /// Sends the messages of a FAILED or INTERRUPTED turn again, with the conversation's next turn, which it returns.
+    /// `CONFLICT` for a turn in another state, one that was retried already, and while a person answers instead of the
+    /// agent.
+    #[graphql(directive = permit::apply(Permission::AgentInteract))]
+    async fn retry_turn(&self, ctx: &Context<'_>, org_id: OrgId, id: TurnId) -> Answer<One<Turn>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let next = turns::retry(&scope, id).await?;
+            Ok(One::by_id(&scope, next))
+        })
+        .await
+    }
 }
 
 #[derive(Default)]

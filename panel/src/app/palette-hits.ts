@@ -48,7 +48,7 @@ export function linkOf({ kind, id }: Pick<Found, 'kind' | 'id'>, org: number): L
     case 'SERVICE_TOKEN':
       return list('/o/$org/tokens')
     case 'CONTACT':
-      return { to: '/o/$org/conversations', params: { org } as never, search: { contact: id } as never }
+      return list('/o/$org/contacts')
     case 'ORGANIZATION':
       return { to: '/o/$org/settings', params: { org } as never }
     default:

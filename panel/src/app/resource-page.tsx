@@ -27,6 +27,7 @@ interface Variables {
   page: number
   limit: number
   search: string | null
+  sort: 'NAME' | 'CREATED'
   includeArchived: boolean
 }
 
@@ -35,6 +36,8 @@ interface Props<Data, Row> {
   path: 'credentials' | 'mcp-servers' | 'skills' | 'tokens'
   title: string
   about: string
+  /** The part of the documentation. */
+  doc: string
   icon: LucideIcon
   /** Singular and plural within a sentence. */
   names: [one: string, several: string]
@@ -42,6 +45,8 @@ interface Props<Data, Row> {
   pageOf: (data: Data) => { total: number; data: Row[] } | null
   on: Interest
   columns: Column<Row>[]
+  /** The order of creation begins with the latest. */
+  isNewestFirst?: boolean
   /** The permission to create one, and further palette keywords. */
   may: Parameters<typeof useRefused>[0]
   also?: string
@@ -68,6 +73,7 @@ export function ResourcePage<Data, Row extends { id: number; name: string }>(pro
     page,
     limit: PAGE,
     search: search.q ?? null,
+    sort: search.sort ?? 'NAME',
     includeArchived: search.archived ?? false,
   }
   const { data, error, loading, refetch } = useLive({ query: props.query, variables, on: props.on })
@@ -84,7 +90,7 @@ export function ResourcePage<Data, Row extends { id: number; name: string }>(pro
   const create = <ActionButton action={make} look="primary" icon={Plus} />
   return (
     <>
-      <PageHeader title={title} about={props.about} actions={create}>
+      <PageHeader title={title} about={props.about} doc={props.doc} actions={create}>
         <FilterBar
           filters={{ q: search.q, archived: search.archived }}
           onChange={(change) => set({ ...change, page: undefined })}
@@ -112,6 +118,11 @@ export function ResourcePage<Data, Row extends { id: number; name: string }>(pro
                 idOf={idOf}
                 nameOf={nameOf}
                 columns={props.columns}
+                sorting={{
+                  by: variables.sort,
+                  isDescending: variables.sort === 'CREATED' && props.isNewestFirst,
+                  onSort: (by) => set({ sort: by === 'CREATED' ? by : undefined, page: undefined }),
+                }}
                 question={JSON.stringify(variables)}
                 openId={search.peek}
                 onOpen={({ id }) => set({ peek: id })}
@@ -168,6 +179,7 @@ export const nameColumn = (width: string): Column<Named> => ({
   id: 'name',
   head: 'Name',
   width,
+  sort: 'NAME',
   cell: ({ name, description, archivedAt }) => (
     <span className="min-w-0">
       <span className="flex items-center gap-2">
@@ -187,6 +199,15 @@ export const AGENTS_COLUMN: Column<{ assignmentCount: number }> = {
   head: 'Agents',
   width: '5rem',
   cell: ({ assignmentCount }) => <span className="tabular-nums">{assignmentCount || '–'}</span>,
+}
+
+export const CREATED_COLUMN: Column<{ createdAt: string }> = {
+  id: 'created',
+  head: 'Created',
+  width: '8rem',
+  from: 'lg',
+  sort: 'CREATED',
+  cell: ({ createdAt }) => <Time at={createdAt} />,
 }
 
 export const CHANGED_COLUMN: Column<{ updatedAt: string | null }> = {

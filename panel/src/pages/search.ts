@@ -17,4 +17,12 @@ export const listSearch = searchOf({
   tab: text,
 })
 
+export const contactsSearch = searchOf({
+  q: text,
+  sort: one('CREATED', 'NAME'),
+  channel: id,
+  peek: id,
+  page: id,
+})
+
 export const tabSearch = searchOf({ tab: text, open: text })

@@ -2,6 +2,7 @@
 import { type ReactNode, type Ref, useEffect } from 'react'
 import { setTitle } from '../app/title'
 import { cx } from './cx'
+import { DocLink } from './doc-link'
 
 interface HeaderProps {
   title: ReactNode
@@ -14,12 +15,15 @@ interface HeaderProps {
   /** A state beside the title. */
   beside?: ReactNode
   about?: ReactNode
+  /** The part of the documentation: `approvals.md`. */
+  doc?: string
   actions?: ReactNode
   /** Tabs or filters, in the header's last row. */
   children?: ReactNode
 }
 
-export function PageHeader({ title, name, titleRef, above, beside, about, actions, children }: HeaderProps) {
+export function PageHeader(props: HeaderProps) {
+  const { title, name, titleRef, above, beside, about, doc, actions, children } = props
   const text = name ?? (typeof title === 'string' ? title : '')
   useEffect(() => setTitle(text), [text])
   return (
@@ -35,6 +39,7 @@ export function PageHeader({ title, name, titleRef, above, beside, about, action
             >
               {title}
             </h1>
+            {doc && <DocLink to={doc} about="this page" />}
             {beside}
           </div>
           {about && <p className="text-sm text-muted">{about}</p>}
@@ -67,11 +72,14 @@ export function PageBody({
 export function Panel({
   title,
   about,
+  doc,
   actions,
   children,
 }: {
   title: string
   about?: ReactNode
+  /** The part of the documentation. */
+  doc?: string
   actions?: ReactNode
   children: ReactNode
 }) {
@@ -79,7 +87,10 @@ export function Panel({
     <section className="mb-8">
       <div className="mb-3 flex flex-wrap items-end justify-between gap-2">
         <div className="min-w-0">
-          <h2 className="font-semibold">{title}</h2>
+          <div className="flex items-center gap-2">
+            <h2 className="font-semibold">{title}</h2>
+            {doc && <DocLink to={doc} about={title} />}
+          </div>
           {about && <p className="text-sm text-muted">{about}</p>}
         </div>
         {actions}
@@ -94,7 +105,7 @@ export function Facts({ children }: { children: ReactNode }) {
   return <dl className="grid grid-cols-[minmax(7rem,auto)_1fr] gap-x-6 gap-y-2">{children}</dl>
 }
 
-export function Fact({ name, children }: { name: string; children: ReactNode }) {
+export function Fact({ name, children }: { name: ReactNode; children: ReactNode }) {
   return (
     <>
       <dt className="text-muted">{name}</dt>

@@ -5,6 +5,7 @@ import { cloneElement, createContext, type ReactElement, type ReactNode, useCont
 import { useRefusal } from '../permissions/refusal'
 import { Button } from './button'
 import { Switch } from './choices'
+import { DocLink } from './doc-link'
 import { Field } from './field'
 import { LeaveDialog, leaves } from './leave'
 import { Notice } from './problem'
@@ -15,6 +16,8 @@ import type { Section, Values } from './use-section'
 interface Props<V extends Values> {
   title: string
   about?: ReactNode
+  /** The part of the documentation: `agents.md#backups`. */
+  doc?: string
   form: Section<V>
   children: ReactNode
 }
@@ -48,7 +51,7 @@ function Refused({ explain }: { explain: () => void }) {
   )
 }
 
-export function SectionForm<V extends Values>({ title, about, form, children }: Props<V>) {
+export function SectionForm<V extends Values>({ title, about, doc, form, children }: Props<V>) {
   const refusal = useRefusal()
   const isSaidAbove = useContext(SaidAbove)
   const id = useListed(title, form.dirty)
@@ -75,7 +78,10 @@ export function SectionForm<V extends Values>({ title, about, form, children }: 
         }
       }}
     >
-      <h2 className="font-semibold">{title}</h2>
+      <div className="flex items-center gap-2">
+        <h2 className="font-semibold">{title}</h2>
+        {doc && <DocLink to={doc} about={title} />}
+      </div>
       {about && <p className="text-sm text-muted">{about}</p>}
       <div className="mt-3 space-y-4 rounded-card border border-line p-4">
         {form.conflict && (

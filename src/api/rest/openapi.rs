@@ -332,7 +332,7 @@ fn conflicts(operation: &str) -> &'static [Code] {
         "RestartAgent" => &[Code::OrganizationStopped],
         "StartConversation" => &[Code::PlanLimitReached],
         "PostMessage" => &[Code::Archived, Code::PlanLimitReached],
-        "EditConversation" | "TakeOverConversation" => &[Code::Archived],
+        "EditConversation" | "TakeOverConversation" | "RetryTurn" => &[Code::Archived],
         "EditMember" | "RemoveMember" => &[Code::LastOwner],
         _ => &[],
     }

@@ -112,6 +112,7 @@ pub const ROUTES: &[Route] = &[
     get("/v1/org/{org_id}/turn", "ListTurns").no_tool(),
     get("/v1/org/{org_id}/turn/{id}", "GetTurn"),
     post("/v1/org/{org_id}/turn/{id}/cancel", "CancelTurn"),
+    post("/v1/org/{org_id}/turn/{id}/retry", "RetryTurn").no_tool(),
     get("/v1/org/{org_id}/agent/{id}", "GetAgent"),
     patch("/v1/org/{org_id}/agent/{id}", "EditAgent").no_tool(),
     delete("/v1/org/{org_id}/agent/{id}", "DeleteAgent").no_tool(),

@@ -24,15 +24,25 @@ pub fn starting(text: &str) -> Option<String> {
     if folded.trim().is_empty() {
         return None;
     }
-    let mut pattern = String::new();
-    for c in folded.chars() {
+    Some(format!("{}%", escape(&folded)))
+}
+
+/// The same as [`holding`] for a text that is in lower case, but not folded.
+#[must_use]
+pub fn holding_lower(text: &str) -> String {
+    format!("%{}%", escape(&text.to_lowercase()))
+}
+
+/// Escapes the wildcards of a pattern.
+fn escape(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
         if matches!(c, '%' | '_' | '\\') {
-            pattern.push('\\');
+            escaped.push('\\');
         }
-        pattern.push(c);
+        escaped.push(c);
     }
-    pattern.push('%');
-    Some(pattern)
+    escaped
 }
 
 #[cfg(test)]
@@ -44,5 +54,6 @@ mod tests {
         assert_eq!(holding("ÉMILE").as_deref(), Some("%emile%"));
         assert_eq!(holding(r"50%_\").as_deref(), Some(r"%50\%\_\\%"));
         assert_eq!(holding("\u{301}"), None);
+        assert_eq!(holding_lower("50% É"), r"%50\% é%");
     }
 }

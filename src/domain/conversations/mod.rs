@@ -69,7 +69,7 @@ pub use self::{
     turn_messages::{
         PromptFile, PromptMessage, Thread, agent_of, assign_to_turn, forget_sessions, is_shared, load_files,
         load_messages_by_person, load_messages_for_agent, load_thread, mark_delivered, move_messages,
-        record_measurement, remember_session, require_agent, settle_messages,
+        record_measurement, remember_session, require_agent, resend_messages, settle_messages,
     },
     updates::{has_earlier, is_deletion, newest_album},
     watches::watch,

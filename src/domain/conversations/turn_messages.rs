@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ChangeOp, MessageRole, MessageStatus, RecordKind},
+        enums::{ChangeOp, ConversationStatus, MessageRole, MessageStatus, RecordKind},
         ids::{AgentId, AttachmentId, ChannelId, ConversationId, MessageId, TurnId},
         problem::{Problem, Result},
     },
@@ -26,6 +26,7 @@ pub struct Thread {
     pub session: Option<String>,
     /// Whether a person answers instead of the agent.
     pub is_taken_over: bool,
+    pub is_archived: bool,
     /// None for a conversation in the panel.
     pub channel: Option<ChannelId>,
 }
@@ -76,6 +77,7 @@ pub async fn load_thread(tx: &Tx, id: ConversationId) -> Result<Thread> {
         last_seq: conversation.last_seq,
         session: conversation.session,
         is_taken_over: conversation.taken_over_by.is_some(),
+        is_archived: conversation.status == ConversationStatus::Archived,
         channel: conversation.channel_id,
     })
 }
@@ -237,6 +239,22 @@ pub async fn move_messages(tx: &Tx, from: TurnId, to: TurnId, through: i64) -> R
     let moved = moved.filter(for_agent()).filter(messages::Column::Seq.lte(through));
     let moved = moved.col_expr(messages::Column::TurnId, Expr::value(to)).exec(tx.connection()).await?;
     Ok(moved.rows_affected)
+}
+
+/// Moves the messages of a failed turn to the turn that retries it. Those that did not reach the agent are pending again.
+pub async fn resend_messages(tx: &Tx, conversation: ConversationId, from: TurnId, to: TurnId) -> Result<()> {
+    let failed = tx.scope.update::<messages::Entity>().filter(messages::Column::TurnId.eq(from));
+    let failed = failed
+        .filter(messages::Column::Role.eq(MessageRole::User))
+        .filter(messages::Column::Status.eq(MessageStatus::Failed))
+        .col_expr(messages::Column::Status, Expr::value(MessageStatus::Pending.as_str()));
+    failed.exec(tx.connection()).await?;
+    let moved = tx.scope.update::<messages::Entity>().filter(messages::Column::TurnId.eq(from));
+    let moved = moved.filter(for_agent()).col_expr(messages::Column::TurnId, Expr::value(to));
+    for message in moved.exec_with_returning(tx.connection()).await? {
+        announce_changed(tx, conversation, message.id);
+    }
+    Ok(())
 }
 
 /// A person's answers in the agent's place in this turn, and their positions, oldest first.

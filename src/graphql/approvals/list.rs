@@ -6,8 +6,11 @@ use crate::{
         enums::{ApprovalKind, ApprovalSort, ApprovalStatus, Severity, SortOrder},
         ids::{AgentId, ConversationId, UserId},
     },
-    core::access::Scope,
-    read::{Keys, Rows},
+    core::{
+        access::Scope,
+        store::{holding, holding_lower, holds},
+    },
+    read::{Keys, Rows, words},
 };
 
 /// SQL: the approval waits for a decision. An overdue one doesn't, even before the job has expired it.
@@ -31,6 +34,8 @@ pub struct Filter {
     pub assignee_id: Option<UserId>,
     /// Only those that the caller has snoozed, or has not.
     pub snoozed: Option<bool>,
+    /// Only those in which every word occurs: in the title, the text, the request, or the agent's name.
+    pub search: Option<String>,
 }
 
 /// The approvals that pass `filter`.
@@ -46,10 +51,23 @@ pub fn rows(scope: &Scope, filter: &Filter) -> Rows<Approval> {
         .filter_if("t.conversation_id = ?", filter.conversation_id.map(|id| id.0))
         .filter_if("t.assignee_id = ?", filter.assignee_id.map(|id| id.0))
         .whether(SNOOZED, filter.snoozed);
+    let rows = words(filter.search.as_deref()).fold(rows, matching);
     match filter.status.as_deref() {
         Some(status) => rows.filter(&in_state(status), []),
         None => rows,
     }
+}
+
+/// Only approvals in which `word` occurs. Texts and requests are not stored in folded form, so accents matter in them.
+fn matching(rows: Rows<Approval>, word: &str) -> Rows<Approval> {
+    let Some(name) = holding(word) else { return rows.filter("1 = 0", []) };
+    let condition = format!(
+        "({} OR t.agent_id IN (SELECT n.id FROM agents n WHERE n.organization_id = $1 AND {}) OR {})",
+        holds("t.title_folded"),
+        holds("n.name_folded"),
+        holds("LOWER(COALESCE(t.body, '') || ' ' || COALESCE(CAST(t.request AS TEXT), ''))"),
+    );
+    rows.filter(&condition, [name.clone().into(), name.into(), holding_lower(word).into()])
 }
 
 /// SQL: the approval is shown with one of these states.

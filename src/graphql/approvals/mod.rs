@@ -269,6 +269,11 @@ impl ApprovalQuery {
             desc = "Whether to return approvals that the caller has snoozed, or the others. Null: both."
         )]
         snoozed: Option<bool>,
+        #[graphql(
+            desc = "Only those in which every word occurs: in the title, the text, the request, or the agent's name. Case doesn't matter, nor do accents in titles and names.",
+            directive = bounds::apply(length(1, 200))
+        )]
+        search: Option<String>,
         #[graphql(desc = "The sort key.", default_with = "Some(ApprovalSort::Risk)")] sort: Option<
             ApprovalSort,
         >,
@@ -276,8 +281,16 @@ impl ApprovalQuery {
     ) -> Answer<Feed<Approval>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let filter =
-                Filter { status, kinds, severity_at_least, agent_id, conversation_id, assignee_id, snoozed };
+            let filter = Filter {
+                status,
+                kinds,
+                severity_at_least,
+                agent_id,
+                conversation_id,
+                assignee_id,
+                snoozed,
+                search,
+            };
             let keys = list::keys(sort.unwrap_or(ApprovalSort::Risk), order);
             Feed::after(list::rows(&scope, &filter), keys, after.as_deref(), limit.unwrap_or(50))
         })

@@ -283,7 +283,7 @@ pub fn answers_with(operation: &str) -> (&'static str, &'static str) {
         "ListMembers" => ("Member", "data total page limit"),
         "ListUsage" => ("Usage", "data total page limit"),
         "GetTurn" => ("TurnWithMessages", ""),
-        "CancelTurn" => ("Turn", ""),
+        "CancelTurn" | "RetryTurn" => ("Turn", ""),
         "PostMessage" | "GetMessage" => ("PostedMessage", ""),
         // The id.
         "DeleteServer" | "DeleteAgent" | "DeleteChannel" | "RemoveMember" => ("", ""),

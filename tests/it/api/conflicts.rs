@@ -147,6 +147,8 @@ async fn states(setup: &mut Setup) {
     setup.refuses("EditAgent", "NAME_TAKEN", Some(json!({ "name": "the same" }))).await;
     setup.set("conversations", "status = 'ARCHIVED'", setup.all.conversations[0]).await;
     setup.refuses("EditConversation", "ARCHIVED", Some(json!({ "title": "another" }))).await;
+    setup.set("conversations", "status = 'ARCHIVED'", setup.all.conversations[1]).await;
+    setup.refuses("RetryTurn", "ARCHIVED", None).await;
     let owner = setup.app.owner.user.unwrap();
     setup.app.execute("UPDATE members SET role = 'VIEWER' WHERE user_id <> $1", vec![owner.into()]).await;
     for operation in ["EditMember", "RemoveMember"] {

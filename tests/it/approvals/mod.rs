@@ -66,6 +66,38 @@ async fn list(app: &TestApp, only_pending: bool) -> Vec<i64> {
 }
 
 #[tokio::test]
+async fn approvals_are_found_by_every_word() {
+    let (app, agent, _) = TestApp::with_conversation().await;
+    let body = Some("Über den Kai, 100%".to_owned());
+    let [mail, route] = [
+        raise(&app, NewApproval { agent_id: Some(AgentId(agent)), ..action() }).await,
+        raise(&app, NewApproval { body, ..NewApproval::new(ApprovalKind::Question, "Route nach Köln") })
+            .await,
+    ];
+    let name: String = app.one("SELECT name FROM agents WHERE id = $1", vec![agent.into()]).await;
+    let query = "query($o: Id!, $q: String) { approvalFeed(orgId: $o, search: $q) { total data { id } } }";
+    let of_agent = format!("mail {}", name.to_uppercase());
+    let cases: [(&str, &[i64]); 9] = [
+        ("SEND port@EXAMPLE.com", &[mail]),
+        ("send_mail", &[mail]),
+        (&of_agent, &[mail]),
+        ("koln", &[route]),
+        ("route kai", &[route]),
+        ("100%", &[route]),
+        ("mail kai", &[]),
+        ("canary", &[]),
+        ("m%l", &[]),
+    ];
+    for (search, found) in cases {
+        let answer = app.viewer.gql(query, json!({ "o": app.org, "q": search })).await.data();
+        let feed = &answer["approvalFeed"];
+        let ids: Vec<i64> =
+            feed["data"].as_array().unwrap().iter().map(|one| one["id"].as_i64().unwrap()).collect();
+        assert_eq!((ids.as_slice(), &feed["total"]), (found, &json!(found.len())), "{search}");
+    }
+}
+
+#[tokio::test]
 async fn a_record_names_its_agent_and_hides_secrets() {
     let (app, agent, conversation) = TestApp::with_conversation().await;
     let new = NewApproval {

@@ -56,6 +56,25 @@ async fn contacts_are_listed_by_name_and_found_by_name_and_address() {
 }
 
 #[tokio::test]
+async fn contacts_are_listed_by_channel() {
+    let (app, all) = TestApp::populated(4).await;
+    let query =
+        "query($o: Id!, $c: Id) { contacts(orgId: $o, page: 1, limit: 10, channelId: $c, sort: CREATED) {
+        data { id } } }";
+    let of = async |channel: Option<i64>| {
+        let data = app.operator.gql(query, json!({"o": app.org, "c": channel})).await.data();
+        let ids = data["contacts"]["data"].as_array().unwrap().iter();
+        ids.map(|contact| contact["id"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    let channel = all.channels[1];
+    assert_eq!(of(Some(channel)).await, [all.contacts[1]]);
+    let sql = "UPDATE conversations SET channel_id = $2 WHERE id = $1";
+    app.execute(sql, vec![all.conversations[0].into(), channel.into()]).await;
+    assert_eq!(of(Some(channel)).await, all.contacts[..2], "a contact may write through several");
+    assert_eq!(of(None).await, all.contacts);
+}
+
+#[tokio::test]
 async fn a_contact_can_be_edited() {
     let app = TestApp::start().await;
     let ada = contact(&app, "Ada", "a@example.com").await;

@@ -12,13 +12,13 @@ use muster::{
     domain::conversations::turns,
 };
 use muster_protocol::{
-    event::{Content, TurnEnd, TurnOutcome, Usage},
+    event::{Content, EndReason, TurnEnd, TurnOutcome, Usage},
     plan::Part,
 };
 use serde_json::{Value, json};
 
 use crate::{
-    conversations::takeover::take_over,
+    conversations::takeover::{hand_back, take_over},
     harness::{Answer, Host, Socket, TestApp, is_postgres},
 };
 
@@ -53,6 +53,11 @@ pub fn texts(parts: &[Part]) -> Vec<&str> {
 
 async fn cancel(app: &TestApp, turn: i64) -> Answer {
     let query = "mutation($o: Id!, $i: Id!) { cancelTurn(orgId: $o, id: $i) { state cancelRequestedAt } }";
+    app.operator.gql(query, json!({ "o": app.org, "i": turn })).await
+}
+
+async fn retry(app: &TestApp, turn: i64) -> Answer {
+    let query = "mutation($o: Id!, $i: Id!) { retryTurn(orgId: $o, id: $i) { id state cause messages { seq status } } }";
     app.operator.gql(query, json!({ "o": app.org, "i": turn })).await
 }
 
@@ -223,6 +228,46 @@ async fn a_turn_is_cancelled_by_a_person() {
     let lines: i64 = app.one("SELECT COUNT(*) FROM audit_lines WHERE operation = 'cancelTurn'", vec![]).await;
     assert_eq!(lines, 2);
     assert_eq!(cancel(&app, running + 500).await.code(), "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_failed_turn_is_retried_as_the_next_one() {
+    let app = TestApp::start().await;
+    let (host, conversation) = app.talking_agent().await;
+    let first = write(&app, conversation, "one").await;
+    assert_eq!(retry(&app, first).await.code(), "CONFLICT", "it has not ended");
+    host.plan(first).await.unwrap();
+    host.turn_ended(first, TurnOutcome::Failed).await;
+    assert_eq!(statuses(&app, conversation).await[0], "FAILED", "the agent never got it");
+    take_over(&app, &app.operator, conversation).await;
+    assert_eq!(retry(&app, first).await.code(), "CONFLICT", "a person answers");
+    hand_back(&app, &app.operator, conversation).await;
+    let second = retry(&app, first).await.data()["retryTurn"].clone();
+    assert_eq!(second["cause"], "PANEL");
+    assert_eq!(second["messages"], json!([{ "seq": 1, "status": "PENDING" }]));
+    let second = second["id"].as_i64().unwrap();
+    assert_eq!(host.given().await, [first, second]);
+    assert_eq!(texts(&host.takes(second).await.prompt), ["one"]);
+    assert_eq!(statuses(&app, conversation).await[0], "DELIVERED");
+    assert_eq!(app.turn_is(first).await, "FAILED");
+    assert_eq!(retry(&app, first).await.code(), "CONFLICT", "the other turn has its messages");
+
+    host.act("stop").await;
+    host.ended(EndReason::Stopped).await;
+    assert_eq!(app.turn_is(second).await, "INTERRUPTED");
+    let waiting = write(&app, conversation, "two").await;
+    let sets = "mutation($o: Id!, $c: Id!, $s: ConversationStatus!) { \
+                updateConversation(orgId: $o, id: $c, input: { status: $s }) { id } }";
+    let set = async |status: &str| {
+        app.operator.gql(sets, json!({ "o": app.org, "c": conversation, "s": status })).await.data()
+    };
+    set("ARCHIVED").await;
+    assert_eq!(retry(&app, second).await.code(), "ARCHIVED");
+    set("OPEN").await;
+    let retried = retry(&app, second).await.data();
+    assert_eq!(retried["retryTurn"]["id"], waiting, "the turn that waits takes the messages");
+    let host = host.relaunched().await;
+    assert_eq!(texts(&host.takes(waiting).await.prompt), ["one", "two"]);
 }
 
 #[tokio::test]

@@ -77,6 +77,7 @@ fn of_fleet(all: &Population, spare: &Spare) -> Vec<(&'static str, Value)> {
         ("deleteAgent", id(spare.agent)),
         ("restoreAgent", id(spare.agent)),
         ("cancelTurn", id(all.turns[0])),
+        ("retryTurn", id(all.turns[3])),
         ("restoreBackup", id(all.backups[0])),
         ("deleteBackup", id(all.backups[1])),
         ("startAgent", id(all.agents[0])),

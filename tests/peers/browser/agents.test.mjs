@@ -158,12 +158,27 @@ test('the conversation of a failed agent says so, starts the agent, and repeats 
   await down.waitFor({ state: 'detached' })
   await retry.click()
   await down.waitFor()
-  assert.equal(await page.getByRole('article').getByText('exit 3', { exact: true }).count(), 2)
+  await until(async () => (await page.getByText(/The agent ended before it had finished/).count()) === 2, 'the second failure')
+  assert.equal(await page.getByRole('article').getByText('exit 3', { exact: true }).count(), 1, 'the same message')
 
   await page.goto(`${world.base}${at(`/agents/${id}`)}`)
   await page.getByText('Exit code 3').waitFor()
   await page.getByText(/The agent ended before it had finished/).first().waitFor()
   assert.equal(await page.getByText('INTERRUPTED').count(), 0)
+})
+
+test('the head of a column sorts the list, and keeps the focus', async (t) => {
+  const page = await browse(t, { as: 'VIEWER', at: at('/agents') })
+  const sorted = (name, way) => page.locator(`[role=columnheader][aria-sort=${way}]`, { hasText: name })
+  await sorted('Name', 'ascending').waitFor()
+  const state = page.getByRole('columnheader', { name: 'State' }).getByRole('button')
+  await state.press('Enter')
+  await page.waitForURL(/sort=STATUS/)
+  await sorted('State', 'ascending').waitFor()
+  await until(async () => state.evaluate((element) => element === document.activeElement), 'the focus in the head')
+  await state.press('Enter')
+  await page.waitForURL(/sort=STATUS&order=desc/)
+  await sorted('State', 'descending').waitFor()
 })
 
 test('a list shows what others do, and narrows by its address', async (t) => {

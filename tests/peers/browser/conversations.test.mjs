@@ -282,6 +282,26 @@ test('a message is quoted, and its link leads to it', async (t) => {
   await until(async () => box.evaluate((element) => element === document.activeElement), 'the focus in the composer')
 })
 
+test('a conversation is exported to read and for programs', async (t) => {
+  const conversation = await begins('the buoy is green')
+  await rests(conversation)
+  const page = await browse(t, { as: 'VIEWER', at: at(conversation) })
+  const saved = async (name) => {
+    await page.getByRole('button', { name: 'Actions for this conversation' }).click()
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('menuitem', { name }).click(),
+    ])
+    let text = ''
+    for await (const part of await download.createReadStream()) text += part
+    return text
+  }
+  assert.match(await saved('Export as Markdown'), /^# .*\n[^]*\n\nthe buoy is green\n/)
+  const { messages } = JSON.parse(await saved('Export as JSON'))
+  assert.equal(messages[0].content.text, 'the buoy is green')
+  assert.ok(messages.length > 1, 'and what the agent said')
+})
+
 test('the list shows who waits for a decision, and filters stand in the address', async (t) => {
   const { conversation } = await asks('do execute Coil the ropes {"command": "coil"}')
   const page = await browse(t, { as: 'OPERATOR', at: list })

@@ -37,3 +37,20 @@ test('a person who is signed in explores the schema', async (t) => {
   const { name } = world.people.VIEWER
   await until(async () => (await page.locator('#answer').innerText()).includes(name), 'the answer')
 })
+
+test('help leads to the manual and the keys, and says the version', async (t) => {
+  const page = await browse(t, { as: 'VIEWER', at: `/o/${world.org}/help` })
+  const main = page.getByRole('main')
+  await main.getByText(/^\d+\.\d+\.\d+/).waitFor()
+  await main.getByRole('button', { name: 'Keyboard shortcuts' }).click()
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
+  await page.keyboard.press('Escape')
+  const [manual] = await Promise.all([
+    page.waitForEvent('popup'),
+    main.getByRole('link', { name: 'Approvals', exact: true }).click(),
+  ])
+  await manual.getByRole('heading', { name: 'Approvals', level: 1 }).waitFor()
+  await page.goto(`${world.base}/o/${world.org}/agents`)
+  const link = page.getByRole('link', { name: 'Documentation: this page' })
+  assert.equal(await link.getAttribute('href'), '/docs/agents.md')
+})

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { dialog } from './acts.mjs'
+import { dialog, record, row } from './acts.mjs'
 import { api, apiAs, browse, isAccessible, world } from './stage.mjs'
 
 const data = `/o/${world.org}/settings?tab=data`
@@ -15,18 +15,18 @@ const organization = async () => {
 }
 const scheduled = async () => (await organization()).erasures.map(({ subject }) => subject)
 
-/** Someone outside writes through a channel. Answers the conversation. */
-async function isWrittenTo() {
+/** Someone outside writes through a new channel. Answers the conversation. */
+async function isWrittenTo(channel, from) {
   const secret = 'sesame-of-the-hook'
   const { createChannel } = await api(
-    `mutation($org: Id!, $agent: Id!, $secret: SecretString!) {
+    `mutation($org: Id!, $agent: Id!, $channel: String!, $secret: SecretString!) {
       createChannel(orgId: $org, input: {
-        name: "Shop", agentId: $agent, transport: WEBHOOK, direction: INBOUND, webhook: { inboundSecret: $secret, signatureHeader: "X-Signature" }
+        name: $channel, agentId: $agent, transport: WEBHOOK, direction: INBOUND, webhook: { inboundSecret: $secret, signatureHeader: "X-Signature" }
       }) { inboundPath }
     }`,
-    { agent: world.agent, secret },
+    { agent: world.agent, channel, secret },
   )
-  const body = JSON.stringify({ id: 'm-1', text: 'Where is my parcel?', from: { id: 'customer-7', name: 'Cora Customer' } })
+  const body = JSON.stringify({ id: 'm-1', text: 'Where is my parcel?', from })
   const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
   const headers = { 'content-type': 'application/json', 'x-signature': signature }
   const answer = await fetch(world.base + createChannel.inboundPath, { method: 'POST', headers, body })
@@ -34,8 +34,29 @@ async function isWrittenTo() {
   return (await answer.json()).conversation_id
 }
 
+test('a contact is found by its channel, gets a note, and stays while a conversation names it', async (t) => {
+  const conversation = await isWrittenTo('Counter', { id: 'customer-8', name: 'Dora Customer' })
+  const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/contacts?q=DORA`, fails: ['/graphql'] })
+  await row(page, 'Dora Customer').click()
+  const peek = page.getByRole('complementary', { name: 'Dora Customer' })
+  await peek.getByText('customer-8').waitFor()
+  await peek.getByRole('textbox', { name: /^Note for members/ }).fill('Prefers mail')
+  await button(peek, 'Save').click()
+  await row(page, 'Dora Customer').getByText('Prefers mail').waitFor()
+  await isAccessible(page)
+  await button(peek, 'Delete the contact').click()
+  await button(dialog(page), 'Delete the contact').click()
+  await page.getByText('The contact has conversations, so it can\'t be deleted.').first().waitFor()
+  await peek.getByRole('listitem').getByRole('link').click()
+  await page.waitForURL(new RegExp(`/conversations/${conversation}$`))
+  const { channelId } = await record('conversation', conversation, 'channelId')
+  await page.goto(`${world.base}/o/${world.org}/contacts?channel=${channelId}`)
+  await row(page, 'Dora Customer').waitFor()
+  assert.equal(await page.getByRole('row').and(page.locator('[data-index]')).count(), 1)
+})
+
 test('a contact is erased from its conversation', async (t) => {
-  const conversation = await isWrittenTo()
+  const conversation = await isWrittenTo('Shop', { id: 'customer-7', name: 'Cora Customer' })
   const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/conversations/${conversation}?panel=details` })
   await button(page, 'Erase the contact').click()
   await isAccessible(page)

@@ -7,7 +7,7 @@ import { browse, forEach, isAccessibleInBoth, shows, until } from './stage.mjs'
 // How the names begin of what the frame around every page reads. Without it there is no page.
 const FRAME = 'Shell'
 // They show what the frame has read.
-const READ_NOTHING = ['account', 'account-appearance', 'nowhere']
+const READ_NOTHING = ['account', 'account-appearance', 'help', 'nowhere']
 const SAYS_SO = /could not be shown|could not be read|The service failed/
 
 /** Each query of a page is answered by an error of GraphQL, in a 200; nothing else changes. */

@@ -40,7 +40,7 @@ async function peeks({ answered, dismissed, used, outside, hook }) {
 
 // Where names of records stand in lists and titles: there, what hides in them is marked.
 const MARKED = [
-  'approval', 'conversations', 'conversation', 'agents', 'images', 'agent', 'servers', 'server', 'channels',
+  'approval', 'conversations', 'conversation', 'contacts', 'agents', 'images', 'agent', 'servers', 'server', 'channels',
   'credentials', 'mcp-servers', 'skills', 'members', 'tokens', 'policies-history', 'settings-money', 'settings-events', 'audit',
 ]
 

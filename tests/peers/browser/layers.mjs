@@ -188,7 +188,8 @@ export const ELSEWHERE = {
   'app/stop-banner.tsx': 'it stands there only while all agents are stopped: two_browsers',
   'pages/agents/run.tsx': 'it asks only while the agent works: agents',
   'pages/channels/linked-chat.tsx': 'its code is made only for a bot: channels',
-  'pages/conversations/erase-contact.tsx': 'it stands there only with a contact: erased',
+  'app/erase-contact.tsx': 'it stands there only with a contact: erased',
+  'pages/contacts/contact-peek.tsx': 'it stands there only with a contact: erased',
   'pages/start/agent-step.tsx': 'its picker stands there only without an agent: first_run',
 }
 

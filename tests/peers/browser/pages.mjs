@@ -58,6 +58,7 @@ const OF_ORGANIZATION = [
   ['conversation', '/conversations/$id', `/conversations/${world.conversation}`],
   ['conversation-details', '/conversations/$id', `/conversations/${world.conversation}?panel=details`],
   ['conversation-turns', '/conversations/$id', `/conversations/${world.conversation}?panel=turns`],
+  ['contacts', '/contacts'],
   ['agents', '/agents'],
   ['images', '/agents', '/agents?tab=images'],
   ['agent', '/agents/$id', `/agents/${world.agent}`],
@@ -90,6 +91,7 @@ const OF_ORGANIZATION = [
   ['usage-turns', '/usage', '/usage?measure=TURNS&by=CAUSE'],
   ['audit', '/audit'],
   ['start', '/start'],
+  ['help', '/help'],
 ]
 
 /** The pages of an organization, by default that of the world. */

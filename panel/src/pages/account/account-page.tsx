@@ -19,7 +19,7 @@ export function AccountPage() {
   const { id, Part } = TABS.find((each) => each.id === tab) ?? { id: 'profile', Part: Profile }
   return (
     <>
-      <PageHeader title="Your account">
+      <PageHeader title="Your account" doc="accounts.md#ones-own-account">
         <Tabs label="Parts of your account" tabs={TABS} current={id} />
       </PageHeader>
       <PageBody narrow>

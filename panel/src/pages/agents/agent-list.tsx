@@ -16,6 +16,7 @@ import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import type { AgentsSearch } from './filters'
 import { RunInRow, useRun } from './run'
+import { directionOf, sortedBy } from './sorted'
 import { stateInWords } from './words'
 
 const AgentRow = graphql(`
@@ -52,8 +53,15 @@ const nameOf = ({ name }: Item) => name
 const read = (item: FragmentOf<typeof AgentRow>) => readFragment(AgentRow, item)
 
 const COLUMNS: Column<Item>[] = [
-  { id: 'name', head: 'Name', width: '2.2fr', cell: (item) => <Name item={item} /> },
-  { id: 'state', head: 'State', width: '9rem', from: 'sm', cell: (item) => <State item={item} /> },
+  { id: 'name', head: 'Name', width: '2.2fr', sort: 'NAME', cell: (item) => <Name item={item} /> },
+  {
+    id: 'state',
+    head: 'State',
+    width: '9rem',
+    from: 'sm',
+    sort: 'STATUS',
+    cell: (item) => <State item={item} />,
+  },
   { id: 'waits', head: 'Waiting', width: '5rem', from: 'md', cell: (item) => <Waiting item={item} /> },
   {
     id: 'open',
@@ -67,6 +75,7 @@ const COLUMNS: Column<Item>[] = [
     head: 'Last activity',
     width: '8.5rem',
     from: 'lg',
+    sort: 'ACTIVITY',
     cell: (item) => <Time at={read(item).lastActivityAt} none="none yet" />,
   },
   { id: 'model', head: 'Model', width: '1fr', from: 'xl', cell: (item) => <Model item={item} /> },
@@ -80,9 +89,15 @@ const COLUMNS: Column<Item>[] = [
   },
 ]
 
-export function AgentList({ search, create }: { search: AgentsSearch; create: ReactNode }) {
+interface Props {
+  search: AgentsSearch
+  onSort: (change: Pick<AgentsSearch, 'sort' | 'order'>) => void
+  create: ReactNode
+}
+
+export function AgentList({ search, onSort, create }: Props) {
   const org = useOrg()
-  const { q, status, server, sort, order } = search
+  const { q, status, server, sort = 'NAME', order } = search
   const feed = useFeed({
     query: AgentsQuery,
     variables: {
@@ -90,7 +105,7 @@ export function AgentList({ search, create }: { search: AgentsSearch; create: Re
       search: q ?? null,
       status: status ?? null,
       serverId: server ?? null,
-      sort: sort ?? 'NAME',
+      sort,
       order: order ?? null,
     },
     pageOf,
@@ -111,6 +126,11 @@ export function AgentList({ search, create }: { search: AgentsSearch; create: Re
       nameOf={nameOf}
       linkOf={linkOf}
       columns={COLUMNS}
+      sorting={{
+        by: sort,
+        isDescending: directionOf(sort, order) === 'desc',
+        onSort: (by) => onSort(sortedBy(by as typeof sort, sort, order)),
+      }}
       rowHeight={48}
       onEnd={feed.loadMore}
       question={feed.question}

@@ -91,6 +91,7 @@ function Shown({ agent }: { agent: AgentRecord }) {
   return (
     <>
       <PageHeader
+        doc="agents.md"
         above={<Up />}
         name={agent.name}
         title={

@@ -34,7 +34,12 @@ export function AgentsPage() {
   )
   return (
     <>
-      <PageHeader title="Agents" about={images ? 'Programs for agents to run.' : undefined} actions={button}>
+      <PageHeader
+        title="Agents"
+        doc="agents.md"
+        about={images ? 'Programs for agents to run.' : undefined}
+        actions={button}
+      >
         <Tabs label="Agents and images" tabs={TABS} current={images ? 'images' : 'agents'} />
       </PageHeader>
       {images ? (
@@ -52,6 +57,7 @@ export function AgentsPage() {
           <Filters search={search} onChange={set} />
           <AgentList
             search={search}
+            onSort={set}
             create={
               <>
                 {button}

@@ -20,6 +20,7 @@ export function ApprovalRules({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Approvals"
+      doc="approvals.md#what-is-asked"
       about="Each action has a risk from 0 to 100. The agent’s limits decide what happens with it."
       form={form}
     >

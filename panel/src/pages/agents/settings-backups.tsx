@@ -24,6 +24,7 @@ export function BackupRules({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Backups"
+      doc="agents.md#backups"
       about="Copies of the agent’s home, on the host. A missed backup is made later."
       form={form}
     >

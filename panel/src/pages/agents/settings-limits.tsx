@@ -49,6 +49,7 @@ export function Restarts({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Restarts"
+      doc="agents.md#when-an-agent-ends"
       about="An agent that exits without being stopped is restarted: up to five times with growing delays, and without limit if its server restarted."
       form={restarts}
     >

@@ -80,6 +80,7 @@ export function Model({ agent }: { agent: AgentSettings }) {
       </SectionForm>
       <SectionForm
         title="Model credential"
+        doc="money.md#model-credentials"
         about="The key that the server sends to the model’s provider. The agent never sees the key."
         form={access}
       >

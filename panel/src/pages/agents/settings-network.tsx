@@ -38,6 +38,7 @@ function Network({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Network"
+      doc="hosts.md#networks-that-agents-may-reach"
       about={
         <>
           The agent reaches its model, its MCP servers, the destinations of its credentials, and the{' '}

@@ -32,6 +32,7 @@ function Budget({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Budget"
+      doc="money.md"
       about="The most that the agent may spend in a calendar month. The organization’s budget applies as well."
       form={form}
     >

@@ -1,6 +1,6 @@
 // A turn beside the list: its usage, why it ended, and how to end it.
 import { Link } from '@tanstack/react-router'
-import { Ban } from 'lucide-react'
+import { Ban, RotateCw } from 'lucide-react'
 import { useState } from 'react'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
@@ -28,6 +28,10 @@ const Cancel = graphql(`
   }
 `)
 
+const Retry = graphql(`
+  mutation RetryTurn($orgId: Id!, $id: Id!) { retryTurn(orgId: $orgId, id: $id) { id state } }
+`)
+
 interface Props {
   id: number
   turn: TurnRecord | undefined
@@ -37,7 +41,8 @@ interface Props {
 export function TurnPeek({ id, turn, onClose }: Props) {
   const { id: org } = useOrg()
   const { timeZone } = useZone()
-  const cancel = useAct(Cancel)
+  const [cancel, retry] = [useAct(Cancel), useAct(Retry)]
+  const refused = useRefused('agent.interact', turn)
   const [asking, ask] = useState(false)
   const cancelIt = async () => {
     await cancel({ orgId: org, id }, { said: 'The turn is being cancelled' })
@@ -47,26 +52,39 @@ export function TurnPeek({ id, turn, onClose }: Props) {
     id: 'turn.cancel',
     label: 'Cancel the turn',
     group: 'Turn',
-    refused: useRefused('agent.interact', turn),
+    refused,
     run: () => (turn?.state === 'WAITING_APPROVAL' ? ask(true) : void cancelIt()),
   }
+  const again = {
+    id: 'turn.retry',
+    label: 'Retry this turn',
+    group: 'Turn',
+    refused,
+    run: () => void retry({ orgId: org, id }, { said: 'The next turn has its messages' }),
+  }
+  const failed = turn && ['FAILED', 'INTERRUPTED'].includes(turn.state)
   const open = turn && ['QUEUED', 'RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT'].includes(turn.state)
   return (
     <Peek
       title={turn ? turnName(turn, timeZone) : 'Turn'}
       onClose={onClose}
       actions={
-        turn &&
-        open && (
-          <ActionButton
-            size="sm"
-            icon={Ban}
-            busy={cancel.pending}
-            disabled={turn.cancelRequestedAt !== null}
-            action={end}
-          >
-            {turn.cancelRequestedAt ? 'Being cancelled' : 'Cancel'}
+        failed ? (
+          <ActionButton size="sm" icon={RotateCw} busy={retry.pending} action={again}>
+            Retry
           </ActionButton>
+        ) : (
+          open && (
+            <ActionButton
+              size="sm"
+              icon={Ban}
+              busy={cancel.pending}
+              disabled={turn.cancelRequestedAt !== null}
+              action={end}
+            >
+              {turn.cancelRequestedAt ? 'Being cancelled' : 'Cancel'}
+            </ActionButton>
+          )
         )
       }
     >

@@ -83,8 +83,9 @@ export function ApprovalsPage() {
     <>
       <PageHeader
         title="Approvals"
+        doc="approvals.md#who-decides"
         titleRef={title}
-        about={search.q ? `${inbox.items.length.toLocaleString()} found` : about(inbox.total, search)}
+        about={about(inbox.total, search)}
         actions={
           <>
             {inbox.decided > 0 && (
@@ -140,7 +141,7 @@ export function ApprovalsPage() {
             onMark={({ id }) => peek === undefined && setActiveId(id)}
             onShown={setShown}
             handle={list}
-            question={`${inbox.question} ${search.q ?? ''}`}
+            question={inbox.question}
             hasMore={inbox.hasMore}
             onEnd={inbox.loadMore}
             empty={<Nothing />}
@@ -171,7 +172,8 @@ const WAITING: Record<Tab, [one: string, several: string]> = {
 
 function about(total: number | undefined, search: ApprovalsSearch): string {
   if (total === undefined) return 'What agents ask people'
-  const { status } = search
+  const { status, q } = search
+  if (q) return `${total.toLocaleString()} found`
   if (status && !status.includes('PENDING')) return `${total.toLocaleString()} ended`
   const [one, several] = WAITING[tabOf(search)]
   return total === 1 ? one : `${total.toLocaleString()} ${several}`

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ApprovalRecord } from '../../app/approvals/fields'
-import { groupAlerts, isQuick, matches, quickOnes, tabOf } from './groups'
+import { groupAlerts, isQuick, quickOnes, tabOf } from './groups'
 
 const approval = (id: number, change: Partial<ApprovalRecord> = {}) =>
   ({
@@ -37,13 +37,6 @@ test('decisions come first, and a chosen kind may be of either tab', () => {
   expect(tabOf({})).toBe('decisions')
   expect(tabOf({ tab: 'alerts' })).toBe('alerts')
   expect(tabOf({ tab: 'alerts', kind: ['ACTION'] })).toBe('all')
-})
-
-test('every word is searched in the title, the agent, the kind and the input, without case and accents', () => {
-  expect(matches(approval(1), 'zoe MAKE')).toBe(true)
-  expect(matches(approval(1), 'action shop')).toBe(true)
-  expect(matches(approval(1), 'shop muster')).toBe(false)
-  expect(matches(alert(2), 'muster channel')).toBe(true)
 })
 
 test('equal alerts are one row, and decisions never are', () => {

@@ -1,8 +1,7 @@
 // Which approvals the inbox shows, which of them are one row, and which can be decided together. Pure, tested.
 import type { ApprovalRecord } from '../../app/approvals/fields'
 import { isConnection } from '../../app/approvals/fix'
-import { raiserOf } from '../../app/approvals/level'
-import { inputLine, isHighRisk, KINDS } from '../../app/approvals/words'
+import { isHighRisk } from '../../app/approvals/words'
 
 type Kind = ApprovalRecord['kind']
 export type Tab = 'decisions' | 'alerts' | 'all'
@@ -18,26 +17,6 @@ const isAlert = ({ kind }: Pick<ApprovalRecord, 'kind'>) => ALERTS.includes(kind
 
 /** A chosen kind may be of either tab. */
 export const tabOf = ({ tab = 'decisions', kind }: { tab?: Tab; kind?: Kind[] }): Tab => (kind ? 'all' : tab)
-
-const plain = (text: string) => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase()
-
-/** Whether it contains every word. Case and accents don't matter. */
-export function matches(approval: ApprovalRecord, search: string): boolean {
-  const { title, body, agent, kind, category, assigneeName } = approval
-  const texts = [
-    title,
-    body,
-    raiserOf(agent).name,
-    KINDS[kind].name,
-    category,
-    assigneeName,
-    inputLine(approval),
-  ]
-  const text = plain(texts.filter(Boolean).join(' '))
-  return plain(search)
-    .split(/\s+/)
-    .every((word) => text.includes(word))
-}
 
 /** One row for equal alerts: the first stands for all. `equal` has all of each such row. */
 export function groupAlerts(approvals: readonly ApprovalRecord[]) {

@@ -1,5 +1,5 @@
 // The approvals of the inbox, live. Those just decided stay in place until the list is cleared.
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { readFresh } from '../../api/requests'
@@ -7,7 +7,7 @@ import { useFeed } from '../../api/use-feed'
 import { ApprovalFields, ApprovalQuery, type ApprovalRecord } from '../../app/approvals/fields'
 import { useOrg } from '../../app/organization'
 import { hasLeft, withGone } from './gone'
-import { groupAlerts, KINDS_OF, matches, quickOnes, tabOf } from './groups'
+import { groupAlerts, KINDS_OF, quickOnes, tabOf } from './groups'
 import type { ApprovalsSearch } from './search'
 
 const Inbox = graphql(
@@ -23,6 +23,7 @@ const Inbox = graphql(
       $conversationId: Id
       $assigneeId: Id
       $snoozed: Boolean
+      $search: String
       $sort: ApprovalSort
       $order: SortOrder
     ) {
@@ -37,6 +38,7 @@ const Inbox = graphql(
         conversationId: $conversationId
         assigneeId: $assigneeId
         snoozed: $snoozed
+        search: $search
         sort: $sort
         order: $order
       ) {
@@ -70,6 +72,7 @@ function filtersOf(search: ApprovalsSearch, orgId: number, userId: number) {
     conversationId: search.conversation ?? null,
     assigneeId: search.mine ? userId : (search.assignee ?? null),
     snoozed: pendingOnly ? (search.snoozed ?? false) : null,
+    search: search.q ?? null,
     sort,
     order: sort === 'EXPIRES' ? ('asc' as const) : null,
   }
@@ -124,16 +127,7 @@ export function useInbox(search: ApprovalsSearch, userId: number) {
     dropped.current.clear()
     setGone({ key, items: new Map() })
   }, [key])
-  const { q } = search
-  const found = useMemo(() => {
-    const all = q ? items.filter((item) => matches(item, q)) : items
-    return { ...groupAlerts(all), quick: quickOnes(all) }
-  }, [items, q])
-  // The service does not search approvals: all of them are read.
-  const { hasMore, loadMore } = feed
-  useEffect(() => {
-    if (q && hasMore && items.length > 0) loadMore()
-  }, [q, hasMore, items.length, loadMore])
+  const found = useMemo(() => ({ ...groupAlerts(items), quick: quickOnes(items) }), [items])
   return { ...feed, ...found, decided: kept.size, clear }
 }
 

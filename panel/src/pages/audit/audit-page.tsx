@@ -80,6 +80,7 @@ export function AuditPage() {
     <>
       <PageHeader
         title="Audit log"
+        doc="audit.md"
         beside={<Seal />}
         actions={
           org.can('audit.view') && (

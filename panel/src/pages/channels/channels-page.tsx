@@ -131,7 +131,12 @@ export function ChannelsPage() {
   const narrowed = Boolean(search.q || search.agent || search.inactive)
   return (
     <>
-      <PageHeader title="Channels" about="How people outside the panel reach agents." actions={create}>
+      <PageHeader
+        title="Channels"
+        doc="channels/README.md"
+        about="How people outside the panel reach agents."
+        actions={create}
+      >
         <FilterBar filters={filters} onChange={set} search="Search channels">
           <AgentFilter value={search.agent} onValue={(agent) => set({ agent })} />
           <Chip

@@ -146,7 +146,7 @@ export function Incoming({ channel }: { channel: Channel }) {
   })
   const { values, set } = form
   return (
-    <SectionForm title="Incoming messages" form={form}>
+    <SectionForm title="Incoming messages" doc="channels/README.md#who-may-write" form={form}>
       <SectionField
         form={form}
         name="labelWhitelist"

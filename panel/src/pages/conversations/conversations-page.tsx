@@ -121,6 +121,7 @@ export function ConversationsPage() {
     <>
       <PageHeader
         title="Conversations"
+        doc="panel.md#taking-over"
         about={about(said === undefined ? total : undefined)}
         actions={
           <Gate may="agent.interact">

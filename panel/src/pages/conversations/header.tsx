@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 import {
   Archive,
   CircleCheck,
+  Download,
   Eye,
   EyeOff,
   Hand,
@@ -13,6 +14,8 @@ import {
   Search,
 } from 'lucide-react'
 import { useState } from 'react'
+import { useClient } from 'urql'
+import { fetched } from '../../api/chunk'
 import { wordsOf } from '../../api/errors'
 import { conflictOf } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
@@ -176,6 +179,11 @@ function Actions({ conversation, onRename }: { conversation: ConversationRecord;
   const watch = useAct(Watch)
   const way = useMailWay()
   const mayEdit = useRefused('conversation.edit', conversation)
+  const client = useClient()
+  const download = async (format: 'md' | 'json') => {
+    const { exportConversation } = await fetched(() => import('./export'))
+    await exportConversation(client, org.id, conversation, format)
+  }
   const entries: (MenuEntry | false)[] = [
     { label: 'Edit the subject', icon: Pencil, refused: mayEdit, onSelect: onRename },
     watching !== null && {
@@ -188,6 +196,8 @@ function Actions({ conversation, onRename }: { conversation: ConversationRecord;
           { said: watching ? 'You no longer watch this conversation' : 'You watch this conversation' },
         ),
     },
+    { label: 'Export as Markdown', icon: Download, onSelect: () => void download('md') },
+    { label: 'Export as JSON', icon: Download, onSelect: () => void download('json') },
     status !== 'ARCHIVED' && {
       label: 'Archive',
       about: 'A new message begins another conversation.',

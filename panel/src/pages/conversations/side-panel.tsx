@@ -4,6 +4,7 @@ import { X } from 'lucide-react'
 import { useRef } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
+import { EraseContact } from '../../app/erase-contact'
 import { useOrg } from '../../app/organization'
 import { costOf } from '../../app/spending/money'
 import { useEscape } from '../../keys/use-actions'
@@ -16,7 +17,6 @@ import { Tabs } from '../../ui/tabs'
 import { Duration, Time } from '../../ui/time'
 import { useInertBackground } from '../../ui/use-inert-background'
 import { Visible } from '../../ui/visible'
-import { EraseContact } from './erase-contact'
 import type { ConversationRecord } from './record'
 import { tokenWords } from './usage'
 
@@ -116,7 +116,20 @@ function Details({ conversation }: { conversation: ConversationRecord }) {
             </Fact>
           )}
           <Fact name="Contact">
-            {contactName ? <Visible text={contactName} /> : <span className="text-muted">none</span>}
+            {contactName && conversation.contactId && org.can('contact.view') ? (
+              <Link
+                to="/o/$org/contacts"
+                params={{ org: org.id }}
+                search={{ peek: conversation.contactId }}
+                className="text-accent-text hover:underline"
+              >
+                <Visible text={contactName} />
+              </Link>
+            ) : contactName ? (
+              <Visible text={contactName} />
+            ) : (
+              <span className="text-muted">none</span>
+            )}
           </Fact>
           <Fact name="Channel">
             {channelName ? <Visible text={channelName} /> : <span className="text-muted">this panel</span>}

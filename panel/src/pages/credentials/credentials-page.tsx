@@ -1,17 +1,23 @@
 // Credentials: secrets for agents. Values can be set but never read.
 import { KeyRound } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
-import { AGENTS_COLUMN, CHANGED_COLUMN, nameColumn, ResourcePage } from '../../app/resource-page'
+import {
+  AGENTS_COLUMN,
+  CHANGED_COLUMN,
+  CREATED_COLUMN,
+  nameColumn,
+  ResourcePage,
+} from '../../app/resource-page'
 import type { Column } from '../../ui/table'
 import { CreateCredential } from './create-credential'
 import { CredentialPeek } from './credential-peek'
 import { kindName } from './kinds'
 
 const CredentialsQuery = graphql(`
-  query Credentials($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $includeArchived: Boolean) {
-    credentials(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: NAME, includeArchived: $includeArchived) {
+  query Credentials($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $sort: ListSort, $includeArchived: Boolean) {
+    credentials(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: $sort, includeArchived: $includeArchived) {
       total
-      data { id name description kind updatedAt archivedAt assignmentCount }
+      data { id name description kind createdAt updatedAt archivedAt assignmentCount }
     }
   }
 `)
@@ -22,6 +28,7 @@ const COLUMNS: Column<NonNullable<Data['credentials']>['data'][number]>[] = [
   nameColumn('2fr'),
   { id: 'kind', head: 'Kind', width: '10rem', from: 'md', cell: ({ kind }) => kindName(kind) },
   AGENTS_COLUMN,
+  CREATED_COLUMN,
   CHANGED_COLUMN,
 ]
 
@@ -31,6 +38,7 @@ export function CredentialsPage() {
       path="credentials"
       title="Credentials"
       about="Secrets that agents use. Values are never shown again."
+      doc="tools.md#a-credential"
       icon={KeyRound}
       names={['credential', 'credentials']}
       query={CredentialsQuery}

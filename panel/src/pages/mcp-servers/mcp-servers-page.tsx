@@ -1,17 +1,23 @@
 // MCP servers: tools for agents.
 import { Plug } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
-import { AGENTS_COLUMN, CHANGED_COLUMN, nameColumn, ResourcePage } from '../../app/resource-page'
+import {
+  AGENTS_COLUMN,
+  CHANGED_COLUMN,
+  CREATED_COLUMN,
+  nameColumn,
+  ResourcePage,
+} from '../../app/resource-page'
 import type { Column } from '../../ui/table'
 import { Visible } from '../../ui/visible'
 import { CreateMcpServer } from './create-mcp-server'
 import { McpServerPeek } from './mcp-server-peek'
 
 const McpServersQuery = graphql(`
-  query McpServers($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $includeArchived: Boolean) {
-    mcpServers(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: NAME, includeArchived: $includeArchived) {
+  query McpServers($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $sort: ListSort, $includeArchived: Boolean) {
+    mcpServers(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: $sort, includeArchived: $includeArchived) {
       total
-      data { id name description transport command url updatedAt archivedAt assignmentCount }
+      data { id name description transport command url createdAt updatedAt archivedAt assignmentCount }
     }
   }
 `)
@@ -32,6 +38,7 @@ const COLUMNS: Column<NonNullable<Data['mcpServers']>['data'][number]>[] = [
     ),
   },
   AGENTS_COLUMN,
+  CREATED_COLUMN,
   CHANGED_COLUMN,
 ]
 
@@ -41,6 +48,7 @@ export function McpServersPage() {
       path="mcp-servers"
       title="MCP servers"
       about="Tools that agents may call."
+      doc="tools.md#an-mcp-server"
       icon={Plug}
       names={['MCP server', 'MCP servers']}
       query={McpServersQuery}

@@ -110,7 +110,7 @@ export function MembersPage() {
   )
   return (
     <>
-      <PageHeader title="Members" actions={invite}>
+      <PageHeader title="Members" doc="people.md" actions={invite}>
         <Tabs
           label="Members and invitations"
           current={tab}

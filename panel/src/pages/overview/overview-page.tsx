@@ -55,6 +55,7 @@ export function OverviewPage() {
     <>
       <PageHeader
         title="Overview"
+        doc="panel.md#pages"
         actions={
           !org.stopped && (
             <Gate may="organization.stop">

@@ -67,6 +67,7 @@ export function ServerPage() {
   return (
     <>
       <PageHeader
+        doc="hosts.md#running"
         above={up}
         name={server.name}
         title={<Visible text={server.name} />}

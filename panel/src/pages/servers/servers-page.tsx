@@ -28,10 +28,10 @@ const STATES = [
 ] as const
 
 const ServersQuery = graphql(`
-  query Servers($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $status: ServerStatus) {
-    servers(orgId: $orgId, page: $page, limit: $limit, search: $search, status: $status, sort: NAME) {
+  query Servers($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $sort: ListSort, $status: ServerStatus) {
+    servers(orgId: $orgId, page: $page, limit: $limit, search: $search, status: $status, sort: $sort) {
       total
-      data { id name region hostname status agentCount agentsRunning cpuPct ramPct load1 cpuCores lastSeenAt }
+      data { id name region hostname status createdAt agentCount agentsRunning cpuPct ramPct load1 cpuCores lastSeenAt }
     }
   }
 `)
@@ -43,6 +43,7 @@ const COLUMNS: Column<Row>[] = [
     id: 'name',
     head: 'Name',
     width: '2fr',
+    sort: 'NAME',
     cell: ({ name, hostname, region, status }) => (
       <span className="min-w-0">
         <span className="block truncate font-medium">
@@ -100,6 +101,14 @@ const COLUMNS: Column<Row>[] = [
       </span>
     ),
   },
+  {
+    id: 'created',
+    head: 'Created',
+    width: '8rem',
+    from: 'xl',
+    sort: 'CREATED',
+    cell: ({ createdAt }) => <Time at={createdAt} />,
+  },
 ]
 
 export function ServersPage() {
@@ -110,9 +119,17 @@ export function ServersPage() {
     void navigate({ search: (before) => ({ ...before, ...change }), replace: true })
   const [fresh, setFresh] = useState<Fresh | null>(null)
   const page = search.page ?? 1
+  const variables = {
+    orgId: org.id,
+    page,
+    limit: SIZE,
+    search: search.q ?? null,
+    sort: search.sort ?? ('NAME' as const),
+    status: search.status ?? null,
+  }
   const { data, error, loading, refetch } = useLive({
     query: ServersQuery,
-    variables: { orgId: org.id, page, limit: SIZE, search: search.q ?? null, status: search.status ?? null },
+    variables,
     on: ['SERVER', 'AGENT'],
   })
   const servers = data?.servers
@@ -132,7 +149,7 @@ export function ServersPage() {
   const create = <ActionButton action={make} look="primary" icon={Plus} />
   return (
     <>
-      <PageHeader title="Servers" about="The machines your agents run on." actions={create}>
+      <PageHeader title="Servers" doc="hosts.md" about="The machines your agents run on." actions={create}>
         <FilterBar
           filters={{ q: search.q, status: search.status }}
           onChange={(change) => set({ ...change, page: undefined })}
@@ -162,6 +179,11 @@ export function ServersPage() {
             nameOf={nameOf}
             linkOf={linkOf}
             columns={COLUMNS}
+            sorting={{
+              by: variables.sort,
+              onSort: (by) => set({ sort: by === 'CREATED' ? by : undefined, page: undefined }),
+            }}
+            question={JSON.stringify(variables)}
             rowHeight={48}
             empty={
               search.q ? (

@@ -44,6 +44,7 @@ export function AllowedHosts() {
     <Gate may="network.edit">
       <Panel
         title="Allowed hosts"
+        doc="hosts.md#networks-that-agents-may-reach"
         about="Hosts that all agents may reach, besides models and MCP servers. Credentials are used only at these hosts. Changes apply to running agents at once."
         actions={
           <Button size="sm" icon={Plus} onClick={() => add(true)}>

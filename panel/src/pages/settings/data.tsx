@@ -58,6 +58,7 @@ export function Data() {
     <Gate may="organization.erase">
       <Panel
         title="Export"
+        doc="personal-data.md#exporting-an-organization"
         about="All records as JSON lines, with attachments, pictures and raw e-mails, in one tar archive. Secrets are not included."
       >
         {org.can('organization.erase') ? (
@@ -75,6 +76,7 @@ export function Data() {
       </Panel>
       <Panel
         title="Scheduled erasures"
+        doc="personal-data.md#erasing-a-person"
         about="Members and contacts are erased from their own menus. Until an erasure is due, an owner can cancel it."
       >
         {error && !erasures ? (
@@ -93,6 +95,7 @@ export function Data() {
       </Panel>
       <Panel
         title="Deletion"
+        doc="personal-data.md#deleting-an-organization"
         about="Ends the organization with everything in it: members lose access, agents are stopped, then all records are deleted."
       >
         <Button look="danger" icon={Trash2} disabled={ending ?? true} onClick={() => ask(true)}>

@@ -59,6 +59,7 @@ export function EventEndpoints() {
   return (
     <Panel
       title="Event endpoints"
+      doc="events.md#operate-it"
       about="Addresses of other systems that receive what happens here: ids and a link, signed by Standard Webhooks."
       actions={
         <Gate may="organization.edit">

@@ -49,7 +49,7 @@ export function Limits({ settings: { limits, storedBytes } }: { settings: Settin
   ]
   return (
     <>
-      <Panel title="Records" about="The installation’s operator sets the limits.">
+      <Panel title="Records" doc="limits.md#plans" about="The installation’s operator sets the limits.">
         <Facts>
           {rows.map(([name, count, most]) => (
             <Fact key={name} name={name}>

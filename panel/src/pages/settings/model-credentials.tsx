@@ -48,6 +48,7 @@ export function ModelCredentials() {
   return (
     <Panel
       title="Model credentials"
+      doc="money.md#model-credentials"
       about="Servers add them to model calls. Agents never see them."
       actions={
         <Gate on={found} may="organization.edit">

@@ -72,6 +72,7 @@ function Budget({ settings }: { settings: Settings }) {
   return (
     <SectionForm
       title="Budget"
+      doc="money.md"
       about="What all agents together may spend in a calendar month. Agents may also have their own budgets."
       form={form}
     >

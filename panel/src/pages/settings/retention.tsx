@@ -42,7 +42,7 @@ export function Retention({ settings }: { settings: Settings }) {
           </SectionField>
         </div>
       </SectionForm>
-      <SectionForm title="Transcripts" form={transcripts}>
+      <SectionForm title="Transcripts" doc="limits.md#what-is-kept-and-for-how-long" form={transcripts}>
         <SectionField
           form={transcripts}
           name="transcriptRetentionDays"

@@ -60,7 +60,7 @@ export function SettingsPage() {
   const settings = data?.organization
   return (
     <>
-      <PageHeader title="Settings" about={org.name}>
+      <PageHeader title="Settings" doc="panel.md#money-and-network" about={org.name}>
         <Tabs label="Parts of the settings" tabs={TABS} current={tab} />
       </PageHeader>
       <PageBody narrow>

@@ -1,16 +1,22 @@
 // Skills: text instructions that agents receive as files.
 import { BookOpen } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
-import { AGENTS_COLUMN, CHANGED_COLUMN, nameColumn, ResourcePage } from '../../app/resource-page'
+import {
+  AGENTS_COLUMN,
+  CHANGED_COLUMN,
+  CREATED_COLUMN,
+  nameColumn,
+  ResourcePage,
+} from '../../app/resource-page'
 import type { Column } from '../../ui/table'
 import { CreateSkill } from './create-skill'
 import { SkillPeek } from './skill-peek'
 
 const SkillsQuery = graphql(`
-  query Skills($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $includeArchived: Boolean) {
-    skills(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: NAME, includeArchived: $includeArchived) {
+  query Skills($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $sort: ListSort, $includeArchived: Boolean) {
+    skills(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: $sort, includeArchived: $includeArchived) {
       total
-      data { id name description version updatedAt archivedAt assignmentCount }
+      data { id name description version createdAt updatedAt archivedAt assignmentCount }
     }
   }
 `)
@@ -21,6 +27,7 @@ const COLUMNS: Column<NonNullable<Data['skills']>['data'][number]>[] = [
   nameColumn('2fr'),
   AGENTS_COLUMN,
   { id: 'version', head: 'Version', width: '5rem', from: 'md', cell: ({ version }) => version },
+  CREATED_COLUMN,
   CHANGED_COLUMN,
 ]
 
@@ -30,6 +37,7 @@ export function SkillsPage() {
       path="skills"
       title="Skills"
       about="Instructions that agents read when they need them."
+      doc="tools.md#a-skill"
       icon={BookOpen}
       names={['skill', 'skills']}
       query={SkillsQuery}

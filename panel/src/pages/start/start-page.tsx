@@ -91,6 +91,7 @@ function FirstRunPage() {
     <>
       <PageHeader
         title="Get started"
+        doc="first-agent.md"
         about="Three steps to the first answer. Each is checked as you go."
         actions={<PutAway />}
       />

@@ -2,7 +2,7 @@
 import { KeySquare } from 'lucide-react'
 import { useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
-import { ResourcePage } from '../../app/resource-page'
+import { CREATED_COLUMN, ResourcePage } from '../../app/resource-page'
 import { ShownOnce } from '../../ui/shown-once'
 import type { Column } from '../../ui/table'
 import { Time } from '../../ui/time'
@@ -12,10 +12,10 @@ import { TokenPeek } from './token-peek'
 import { TokenState } from './token-state'
 
 const TokensQuery = graphql(`
-  query ServiceTokens($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $includeArchived: Boolean) {
-    serviceTokens(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: NAME, includeRevoked: $includeArchived) {
+  query ServiceTokens($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $sort: ListSort, $includeArchived: Boolean) {
+    serviceTokens(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: $sort, includeRevoked: $includeArchived) {
       total
-      data { id name hint permissions expiresAt lastUsedAt revokedAt previousExpiresAt }
+      data { id name hint permissions createdAt expiresAt lastUsedAt revokedAt previousExpiresAt }
     }
   }
 `)
@@ -27,6 +27,7 @@ const COLUMNS: Column<Token>[] = [
     id: 'name',
     head: 'Name',
     width: '2fr',
+    sort: 'NAME',
     cell: ({ name, hint }) => (
       <span className="flex min-w-0 items-baseline gap-2">
         <span className="truncate font-medium">
@@ -58,6 +59,7 @@ const COLUMNS: Column<Token>[] = [
     from: 'md',
     cell: ({ expiresAt }) => <Time at={expiresAt} />,
   },
+  CREATED_COLUMN,
 ]
 
 export function TokensPage() {
@@ -67,8 +69,10 @@ export function TokensPage() {
     <>
       <ResourcePage
         path="tokens"
+        isNewestFirst
         title="Service tokens"
         about="How programs sign in."
+        doc="keys.md#replacing-a-service-token"
         icon={KeySquare}
         names={['token', 'tokens']}
         query={TokensQuery}

@@ -7,13 +7,13 @@
 //!
 //! Lock the agent's row before changing turns ([`agents::lock_agent`]), so that no message is written while the agent's
 //! status changes, and no two replicas send the same turn. Permissions: `agent.output.view` reads, `agent.interact`
-//! cancels.
+//! cancels and retries.
 //!
-//! `queue.rs`: creating, sending, cancelling; `requeue.rs`: sending undelivered turns again; `rate_limited.rs`: turns
-//! of agents that may not call their model; `usage.rs`: their cost; `reports.rs`: hosts' reports; `ending.rs`: the end
-//! of launches and agents; `plans.rs`: the messages of a turn; `prompt.rs`: messages as parts of a prompt;
-//! `takeover.rs`: turns while a person answers instead of the agent; `trace.rs`: traces; `wait_spans.rs`: waits in
-//! traces.
+//! `queue.rs`: creating, sending, cancelling; `requeue.rs`: sending undelivered turns again; `retry.rs`: retrying
+//! failed ones; `rate_limited.rs`: turns of agents that may not call their model; `usage.rs`: their cost; `reports.rs`:
+//! hosts' reports; `ending.rs`: the end of launches and agents; `plans.rs`: the messages of a turn; `prompt.rs`:
+//! messages as parts of a prompt; `takeover.rs`: turns while a person answers instead of the agent; `trace.rs`: traces;
+//! `wait_spans.rs`: waits in traces.
 
 mod ending;
 mod entity;
@@ -24,6 +24,7 @@ mod queue;
 mod rate_limited;
 pub mod reports;
 mod requeue;
+mod retry;
 mod rows;
 mod state;
 mod takeover;
@@ -42,6 +43,7 @@ pub use self::{
     rate_limited::{LimitOf, apply_measurement, belongs_to, has_waiting, limit_turns, resume_turns},
     reports::{Authorized, Started},
     requeue::{free_unsent, requeue_unsent, send_left},
+    retry::retry,
     rows::{Ended, mark_answered, mark_asked, require_turn, state_of},
     takeover::{is_yielded, resume, yield_to_person},
     wait_spans::{record_limit_wait, record_release_wait},

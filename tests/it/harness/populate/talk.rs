@@ -184,7 +184,8 @@ impl Filler<'_> {
         let row = vec![
             ("conversation_id", conversation.into()),
             ("seq", seq.into()),
-            ("turn_id", (seq == 1).then(|| all.turns[2 * i]).into()),
+            // The second message belongs to the turn that has ended.
+            ("turn_id", [1, 2].contains(&seq).then(|| all.turns[2 * i + seq as usize - 1]).into()),
             ("host_key", (seq == 2).then(|| format!("1.{i}.{seq}")).into()),
             ("role", text(["USER", "ASSISTANT"][seq as usize % 2])),
             ("kind", text("TEXT")),

@@ -1,15 +1,19 @@
-// Sends the message of a failed turn again.
+// Retries a failed turn.
 import { RotateCw } from 'lucide-react'
-import { useClient } from 'urql'
+import { graphql } from '../../../api/graphql'
+import { useAct } from '../../../api/use-act'
 import { useOrg } from '../../../app/organization'
 import { useRefused } from '../../../permissions/gate'
 import { ActionButton } from '../../../ui/actions'
 import type { ConversationRecord } from '../record'
-import { post } from './outbox'
 
-export function RetryTurn({ conversation, text }: { conversation: ConversationRecord; text: string }) {
+const Retry = graphql(`
+  mutation RetryTurn($orgId: Id!, $id: Id!) { retryTurn(orgId: $orgId, id: $id) { id state } }
+`)
+
+export function RetryTurn({ conversation, turn }: { conversation: ConversationRecord; turn: number }) {
   const org = useOrg()
-  const client = useClient()
+  const retry = useAct(Retry)
   const refused = useRefused('agent.interact', conversation)
   if (conversation.takenOverBy !== null || conversation.status === 'ARCHIVED') return null
   return (
@@ -17,13 +21,14 @@ export function RetryTurn({ conversation, text }: { conversation: ConversationRe
       <ActionButton
         size="sm"
         icon={RotateCw}
-        tip="Sends your last message again"
+        busy={retry.pending}
+        tip="Sends its messages to the agent again"
         action={{
           id: 'conversation.retry',
           label: 'Retry this turn',
           group: 'Conversation',
           refused,
-          run: () => post(client, org.id, conversation.id, text, []),
+          run: () => void retry({ orgId: org.id, id: turn }),
         }}
       />
     </div>

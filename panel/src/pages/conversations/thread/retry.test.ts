@@ -1,30 +1,20 @@
 import { expect, test } from 'vitest'
 import type { MessageRecord } from '../../../app/thread/fields'
-import { repeatable } from './retry'
+import { retryableTurn } from './retry'
 
 const message = (part: Partial<MessageRecord>) =>
-  ({
-    role: 'USER',
-    kind: 'TEXT',
-    content: { text: 'Sail' },
-    authorUserId: 7,
-    turnId: 1,
-    attachments: [],
-    ...part,
-  }) as MessageRecord
+  ({ role: 'USER', kind: 'TEXT', content: { text: 'Sail' }, turnId: 1, ...part }) as MessageRecord
 const error = (code: string, turnId = 1) =>
-  message({ role: 'SYSTEM', kind: 'ERROR', content: { code, text: 'no' }, authorUserId: null, turnId })
+  message({ role: 'SYSTEM', kind: 'ERROR', content: { code, text: 'no' }, turnId })
 
-test('a turn that failed is repeated by the person who asked for it', () => {
-  expect(repeatable([message({}), error('INTERRUPTED')], 7)).toBe('Sail')
-  expect(repeatable([message({}), error('FAILED')], 7)).toBe('Sail')
-  expect(repeatable([message({}), error('FAILED')], 8)).toBeNull()
+test('the last turn is retried if it failed', () => {
+  expect(retryableTurn([message({}), error('INTERRUPTED')])).toBe(1)
+  expect(retryableTurn([message({}), error('FAILED')])).toBe(1)
 })
 
-test('a turn that did not end, or is not the last, or had files, is not repeated', () => {
-  expect(repeatable([], 7)).toBeNull()
-  expect(repeatable([message({}), error('BLOCKED')], 7)).toBeNull()
-  expect(repeatable([message({}), error('FAILED'), message({})], 7)).toBeNull()
-  expect(repeatable([message({ turnId: 2 }), error('FAILED')], 7)).toBeNull()
-  expect(repeatable([message({ attachments: [{}] as never }), error('FAILED')], 7)).toBeNull()
+test('a turn that did not end, is not the last, or was retried already is not retried', () => {
+  expect(retryableTurn([])).toBeNull()
+  expect(retryableTurn([message({}), error('BLOCKED')])).toBeNull()
+  expect(retryableTurn([message({}), error('FAILED'), message({})])).toBeNull()
+  expect(retryableTurn([message({ turnId: 2 }), error('FAILED')])).toBeNull()
 })

@@ -1,15 +1,14 @@
-// Whether the last turn of a thread failed, and can be asked for again. Pure, tested.
+// The turn that a thread offers to retry. Pure, tested.
 import { contentOf } from '../../../app/thread/content'
 import type { MessageRecord } from '../../../app/thread/fields'
 
 /** The errors that end a turn. */
 const ENDS = ['INTERRUPTED', 'FAILED']
 
-/** The viewer's message that the failed last turn was about. No one can repeat another person's, or its files. */
-export function repeatable(messages: MessageRecord[], viewerId: number): string | null {
+/** The last turn, if it failed and still has the message that it was about: a retry takes the message along. */
+export function retryableTurn(messages: MessageRecord[]): number | null {
   const last = messages.at(-1)
   if (last?.kind !== 'ERROR' || !ENDS.includes(contentOf(last.content).code ?? '')) return null
-  const asked = messages.findLast(({ role, turnId }) => role === 'USER' && turnId === last.turnId)
-  if (asked?.kind !== 'TEXT' || asked.authorUserId !== viewerId || asked.attachments.length > 0) return null
-  return contentOf(asked.content).text || null
+  const isAsked = messages.some(({ role, turnId }) => role === 'USER' && turnId === last.turnId)
+  return isAsked ? last.turnId : null
 }

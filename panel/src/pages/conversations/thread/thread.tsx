@@ -16,7 +16,7 @@ import { Message } from './message'
 import type { Names } from './names'
 import { onSent, type Pending, usePending } from './outbox'
 import { PendingMessages } from './pending'
-import { repeatable } from './retry'
+import { retryableTurn } from './retry'
 import { RetryTurn } from './retry-turn'
 import { type Position, positionOf, savePosition } from './scroll-positions'
 import { Streaming } from './streaming'
@@ -90,9 +90,8 @@ export function ThreadView({ conversation, onEdit, onQuote }: Props) {
     () => begunTurns(shown.messages, conversation.openTurns),
     [shown.messages, conversation.openTurns],
   )
-  // Nothing to repeat while messages follow, or are on their way.
-  const failed =
-    isWorking || shown.hasAfter || pending.length > 0 ? null : repeatable(shown.messages, user.id)
+  // Nothing to retry while messages follow, or are on their way.
+  const failed = isWorking || shown.hasAfter || pending.length > 0 ? null : retryableTurn(shown.messages)
   const arrivals = useArrivals(thread, conversation.lastSeq, scroll.isAtEnd, names)
   if (scroll.isAtEnd && !shown.hasAfter) seen.current = Math.max(seen.current, lastSeq(shown))
   const unseen = Math.max(0, Math.max(newest, conversation.lastSeq) - seen.current)
@@ -158,7 +157,7 @@ export function ThreadView({ conversation, onEdit, onQuote }: Props) {
             ),
           )}
           {!shown.hasAfter && <Streaming streams={streams} agent={names.agent} />}
-          {failed && <RetryTurn conversation={conversation} text={failed} />}
+          {failed && <RetryTurn conversation={conversation} turn={failed} />}
           {!shown.hasAfter && <PendingMessages messages={pending} onEdit={onEdit} />}
         </div>
       </div>

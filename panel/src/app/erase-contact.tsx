@@ -1,12 +1,12 @@
 // Schedules the erasure of a contact.
 import { useState } from 'react'
-import { graphql } from '../../api/graphql'
-import { useAct } from '../../api/use-act'
-import { ErasureFields } from '../../app/erasures'
-import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
-import { Button } from '../../ui/button'
-import { ConfirmDialog } from '../../ui/confirm'
+import { graphql } from '../api/graphql'
+import { useAct } from '../api/use-act'
+import { Gate } from '../permissions/gate'
+import { Button } from '../ui/button'
+import { ConfirmDialog } from '../ui/confirm'
+import { ErasureFields } from './erasures'
+import { useOrg } from './organization'
 
 const Erase = graphql(
   `
@@ -39,7 +39,7 @@ export function EraseContact({ id, name }: { id: number; name: string }) {
         }}
       >
         After a grace period their name and addresses are replaced for good, and their raw e-mails deleted, so
-        no answer reaches them through this conversation. The texts of messages stay.
+        no answer reaches them through their conversations. The texts of messages stay.
       </ConfirmDialog>
     </Gate>
   )
