@@ -36,6 +36,10 @@ const NO_SANDBOX: &str = "MCP servers with secrets run next to their agent's con
 /// Why the program in the agent's image isn't used.
 const NOT_INSIDE: &str = "A server with secrets runs next to its agent's container, and never in it";
 
+/// Why a test doesn't start a program in a container.
+const INSIDE: &str =
+    "it runs in its agent's container, where only a session of the agent starts it; the next turn shows its tools";
+
 /// Opens the gate of a launch.
 pub fn open(dir: &Path, outlet: Outlet) -> io::Result<Gate> {
     let GateAddress { socket, .. } = GateAddress::new(dir);
@@ -172,6 +176,9 @@ impl HostServices for Outlet {
             return Err(io::Error::other("it is not a program"));
         };
         if matches!(self.shared.runtime, Runtime::Engine(_)) {
+            if server.runs_in_sandbox() {
+                return Err(io::Error::other(INSIDE));
+            }
             if !self.shared.options.sandbox {
                 return Err(io::Error::other(NO_SANDBOX));
             }
