@@ -37,8 +37,7 @@ const NO_SANDBOX: &str = "MCP servers with secrets run next to their agent's con
 const NOT_INSIDE: &str = "A server with secrets runs next to its agent's container, and never in it";
 
 /// Why a test doesn't start a program in a container.
-const INSIDE: &str =
-    "it runs in its agent's container, where only a session of the agent starts it; the next turn shows its tools";
+const INSIDE: &str = "it runs in its agent's container, and only a session of the agent starts it there";
 
 /// Opens the gate of a launch.
 pub fn open(dir: &Path, outlet: Outlet) -> io::Result<Gate> {

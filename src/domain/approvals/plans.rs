@@ -70,8 +70,7 @@ pub async fn judgement(
         Some(server) => mcp_servers::tools::rule_of_call(&tx, server, &crossing.tool).await?,
         None => None,
     };
-    let mut judged =
-        assess_risk(&scope.core.risk, &rules, tool_rule, (&crossing.tool_kind, &tool), &input);
+    let mut judged = assess_risk(&scope.core.risk, &rules, tool_rule, (&crossing.tool_kind, &tool), &input);
     // The server was archived or taken from the agent, and its host has not learned of that yet.
     if server == Some(None) {
         judged.decision = RiskDecision::Unassigned;

@@ -71,7 +71,8 @@ impl RiskAssessment {
             RiskDecision::Unassigned => "the agent no longer has this MCP server".to_owned(),
             RiskDecision::SwitchedOff => "this tool of the MCP server is switched off".to_owned(),
             RiskDecision::NotAccepted => {
-                "this tool of the MCP server is new or has changed, and nobody has accepted its definition".to_owned()
+                "this tool of the MCP server is new or has changed, and nobody has accepted its definition"
+                    .to_owned()
             }
             RiskDecision::TooLong => {
                 let most = INPUT_BYTES / 1024;
@@ -202,7 +203,9 @@ mod tests {
         ];
         cases
             .iter()
-            .map(|(kind, tool, input)| assess_risk(&rules, approval_rules, None, (kind, tool), input).decision)
+            .map(|(kind, tool, input)| {
+                assess_risk(&rules, approval_rules, None, (kind, tool), input).decision
+            })
             .collect()
     }
 
@@ -248,10 +251,19 @@ mod tests {
             assess_risk(&rules, approval_rules, Some(rule), ("other", "shop.pay"), &json!({}))
         };
         let decided = |enabled, accepted, risk| judged(&approval_rules, enabled, accepted, risk).decision;
-        assert_eq!([None, Some(10), Some(95)].map(|risk| decided(true, true, risk)), [Asked, Allowed, Blocked]);
-        assert_eq!([decided(false, false, Some(0)), decided(true, false, Some(0))], [SwitchedOff, NotAccepted]);
+        assert_eq!(
+            [None, Some(10), Some(95)].map(|risk| decided(true, true, risk)),
+            [Asked, Allowed, Blocked]
+        );
+        assert_eq!(
+            [decided(false, false, Some(0)), decided(true, false, Some(0))],
+            [SwitchedOff, NotAccepted]
+        );
         let low = judged(&approval_rules, true, true, Some(10));
-        assert_eq!((low.risk, low.rule.as_deref(), low.category.as_deref()), (10, Some(OF_TOOL), Some("money")));
+        assert_eq!(
+            (low.risk, low.rule.as_deref(), low.category.as_deref()),
+            (10, Some(OF_TOOL), Some("money"))
+        );
         approval_rules.disabled = vec!["shop".to_owned()];
         assert_eq!(judged(&approval_rules, true, true, Some(0)).decision, Disabled);
     }

@@ -43,8 +43,8 @@ pub(super) fn counts_late(event: &Event) -> bool {
 pub(super) fn concerns_spending(event: &Event) -> bool {
     use HostEvent::{
         Asked, AuthRequired, BackedUp, Delivered, Ended, EngineAway, Lacks, LeaseReturned, Limited,
-        McpServer, McpTested, McpTools, Message, ModelCalled, NotWaiting, Offered, Refused, Restored, Session, Started, Synced,
-        TurnEnded, TurnStarted, Unreached, Withdrawn,
+        McpServer, McpTested, McpTools, Message, ModelCalled, NotWaiting, Offered, Refused, Restored,
+        Session, Started, Synced, TurnEnded, TurnStarted, Unreached, Withdrawn,
     };
     match event.what {
         ModelCalled(_) | LeaseReturned { .. } | Limited { .. } | AuthRequired { .. } => true,

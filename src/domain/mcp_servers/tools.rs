@@ -121,11 +121,11 @@ pub async fn reported(tx: &Tx, from: &Reporter, report: McpToolReport) -> Result
     }
     let known = queries::known_tools(tx, &[server.0]).await?;
     let is_first = report.is_first && known.iter().all(|tool| tool.known_since.plus(FIRST_LIST) >= tx.now);
+    let mut is_news = false;
     let mut room = MAX_TOOLS.saturating_sub(known.len());
     for tool in report.tools {
-        let is_text = |text: &str, most| {
-            (1..=most).contains(&text.chars().count()) && !text.contains(char::is_control)
-        };
+        let is_text =
+            |text: &str, most| (1..=most).contains(&text.chars().count()) && !text.contains(char::is_control);
         let is_known = known.iter().any(|known| known.name == tool.name);
         let has_room = is_known || room > 0;
         if !has_room || !is_text(&tool.name, NAME) || !is_text(&tool.digest, bounds::LABEL) {
@@ -135,8 +135,9 @@ pub async fn reported(tx: &Tx, from: &Reporter, report: McpToolReport) -> Result
         let definition = tool.definition.map(without_nul);
         let tool = ReportedTool { name: tool.name, digest: tool.digest, definition };
         queries::store_tool(tx, server, tool, is_first).await?;
+        is_news = true;
     }
-    agents::mark_for_sync(tx, &[agent.id]).await
+    if is_news { agents::mark_for_sync(tx, &[agent.id]).await } else { Ok(()) }
 }
 
 /// Stores the result of a test.
@@ -169,7 +170,7 @@ pub async fn test(scope: &Scope, id: McpServerId, agent: AgentId) -> Result<()> 
     let agent = found.ok_or_else(|| Problem::not_found("agent", agent))?;
     if !queries::begin_test(&tx, id, agent.id).await? {
         let detail = "This agent does not have the MCP server.";
-        return Err(Problem::invalid_at("/agentId", "NOT_ALLOWED", detail));
+        return Err(Problem::invalid_parameter("agent_id", "NOT_ALLOWED", detail));
     }
     if !matches!(agent.status, AgentStatus::Running | AgentStatus::Paused) {
         let detail = "The host tests the connection as a running agent. Start the agent first.";
@@ -178,12 +179,7 @@ pub async fn test(scope: &Scope, id: McpServerId, agent: AgentId) -> Result<()> 
     commands::enqueue(&tx, agent.host(), &Command::TestMcp { server_id: id.0 });
     agents::announce(&tx, agent.id);
     let changes = json!({ "agent": agent.id });
-    assignments::audit_change::<mcp_servers::Entity>(
-        &tx,
-        (ChangeOp::Updated, "testMcpServer"),
-        id,
-        changes,
-    );
+    assignments::audit_change::<mcp_servers::Entity>(&tx, (ChangeOp::Updated, "testMcpServer"), id, changes);
     tx.commit().await
 }
 
@@ -223,7 +219,9 @@ pub async fn accept(scope: &Scope, id: McpServerId, digests: &[String]) -> Resul
             let detail = "The server has changed a definition again. Review it, and accept the new one.";
             return Err(Problem::new(Code::Conflict, detail));
         }
-        names.extend(known.iter().find(|tool| tool.new_digest.as_ref() == Some(digest)).map(|tool| &tool.name));
+        names.extend(
+            known.iter().find(|tool| tool.new_digest.as_ref() == Some(digest)).map(|tool| &tool.name),
+        );
     }
     let changes = json!({ "accepted": names });
     finish(tx, id, "acceptMcpServerTools", changes).await
@@ -237,12 +235,7 @@ async fn lock(scope: &Scope, id: McpServerId) -> Result<Tx> {
     Ok(tx)
 }
 
-async fn finish(
-    tx: Tx,
-    id: McpServerId,
-    operation: &'static str,
-    changes: serde_json::Value,
-) -> Result<()> {
+async fn finish(tx: Tx, id: McpServerId, operation: &'static str, changes: serde_json::Value) -> Result<()> {
     assignments::count_edit::<mcp_servers::Entity>(&tx, id).await?;
     assignments::mark_assigned::<mcp_servers::Entity>(&tx, id).await?;
     assignments::audit_change::<mcp_servers::Entity>(&tx, (ChangeOp::Updated, operation), id, changes);

@@ -65,7 +65,8 @@ impl<'a> Shop<'a> {
     async fn digests(&self) -> Vec<String> {
         let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
         let tools = self.shown("tools").await;
-        let all = tools.iter().map(|tool| [&tool["name"], &tool["digest"], &tool["newDigest"]].map(text).join(" "));
+        let all =
+            tools.iter().map(|tool| [&tool["name"], &tool["digest"], &tool["newDigest"]].map(text).join(" "));
         all.collect()
     }
 
@@ -127,7 +128,8 @@ async fn definitions_are_pinned_and_a_change_waits_for_a_person() {
     }
     assert_eq!(shop.calls("buy").await, "asked");
 
-    let accepts = async |actor: &Actor, digests: Value| shop.acts(actor, ACCEPT, json!({ "d": digests })).await;
+    let accepts =
+        async |actor: &Actor, digests: Value| shop.acts(actor, ACCEPT, json!({ "d": digests })).await;
     assert_eq!(accepts(&app.viewer, json!(["3"])).await.code(), "PERMISSION_DENIED");
     assert_eq!(accepts(&app.stranger, json!(["3"])).await.code(), "NOT_FOUND");
     assert_eq!(accepts(&app.operator, json!(["3", "9"])).await.code(), "CONFLICT");

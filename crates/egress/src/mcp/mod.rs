@@ -35,7 +35,8 @@ use tokio::{
 };
 
 pub use self::{
-    connection_test::test_connection, server_states::ServerStates, session::SessionKey, start_limit::StartLimit,
+    connection_test::test_connection, server_states::ServerStates, session::SessionKey,
+    start_limit::StartLimit,
 };
 use crate::{bounds, fields::Fields, shared::Shared};
 

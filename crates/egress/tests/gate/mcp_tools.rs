@@ -30,7 +30,8 @@ async fn described(words: &Arc<Mutex<String>>) -> (Server, World) {
         if words.is_empty() {
             return Response::builder().status(StatusCode::BAD_GATEWAY).body(body(String::new())).unwrap();
         }
-        let tool = |name: &str| json!({ "name": name, "description": words, "inputSchema": { "type": "object" } });
+        let tool =
+            |name: &str| json!({ "name": name, "description": words, "inputSchema": { "type": "object" } });
         let result = match asked["method"].as_str() {
             Some("initialize") => {
                 json!({ "protocolVersion": "2025-06-18", "serverInfo": { "name": "shop", "version": "7" } })
@@ -111,14 +112,19 @@ async fn a_tool_is_shown_and_called_as_it_was_accepted() {
 /// The result of a test of server 5.
 async fn tested(world: &World) -> McpTest {
     world.gate.test_mcp(5);
+    let result = || {
+        let mut reports = world.host.reports.lock().unwrap();
+        let at = reports.iter().position(|report| matches!(report, HostEvent::McpTested(_)))?;
+        match reports.remove(at) {
+            HostEvent::McpTested(test) => Some(test),
+            _ => None,
+        }
+    };
     let testing = async {
         loop {
-            let mut reports = world.host.reports.lock().unwrap();
-            let at = reports.iter().position(|report| matches!(report, HostEvent::McpTested(_)));
-            if let Some(HostEvent::McpTested(test)) = at.map(|at| reports.remove(at)) {
+            if let Some(test) = result() {
                 return test;
             }
-            drop(reports);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };

@@ -273,7 +273,10 @@ mod tests {
             HostEvent::McpTools(McpToolReport {
                 server_id: 5,
                 is_first: true,
-                tools: vec![McpTool { name: owned(), digest: owned(), definition: Some(json!([text])) }; entries],
+                tools: vec![
+                    McpTool { name: owned(), digest: owned(), definition: Some(json!([text])) };
+                    entries
+                ],
             }),
             HostEvent::McpTested(McpTest { server_id: 5, protocol: some(), program: some(), error: some() }),
             HostEvent::BackedUp { backup_id: 1, bytes: Some(2), sha256: some(), error: some() },
