@@ -43,9 +43,11 @@ impl KnownTools<'_> {
 }
 
 /// Removes hidden tools from the result of a request, if it is a list of tools. Returns the result, and adds the names
-/// of tools with another definition to `changed`.
+/// of tools with another definition to `changed`. An object with too many fields could hide a list: nothing of it stays.
 pub fn hide(result: &str, known: KnownTools<'_>, changed: &mut BTreeSet<String>) -> Option<String> {
-    let mut result = Fields::read(result.as_bytes())?;
+    let Some(mut result) = Fields::read(result.as_bytes()) else {
+        return result.starts_with('{').then(|| "{}".to_owned());
+    };
     let mut shown = String::new();
     let is_list = each(result.raw("tools")?.as_bytes(), |item| {
         let Some(tool) = describe(item) else { return };
@@ -146,7 +148,10 @@ mod tests {
         assert_eq!(shown(false), (format!(r#"{{"tools":[{}{rest}"#, tools[0]), "c".to_owned()));
         assert_eq!(shown(true), (format!(r#"{{"tools":[{},{}{rest}"#, tools[0], tools[3]), "c".to_owned()));
         let none = KnownTools { pins: &[], is_first: false };
-        assert_eq!(hide(r#"{"content":[]}"#, none, &mut BTreeSet::new()), None);
+        let hidden = |result: &str| hide(result, none, &mut BTreeSet::new());
+        assert_eq!([r#"{"content":[]}"#, "[]", "null"].map(hidden), [None, None, None]);
+        let many: String = (0..bounds::LIST).map(|n| format!(r#","{n}":0"#)).collect();
+        assert_eq!(hidden(&format!(r#"{{"tools":[{}]{many}}}"#, tools[0])).as_deref(), Some("{}"));
         assert!(!none.allow("a") && KnownTools { pins: &[], is_first: true }.allow("a"));
     }
 }

@@ -128,8 +128,8 @@ function Waiting({ server, tools }: { server: Server; tools: readonly Tool[] }) 
     >
       <div className="flex flex-wrap items-center justify-between gap-2">
         <p className="text-sm text-muted">
-          The server has new or changed definitions. Agents read them, and can’t use these tools until you
-          accept them.
+          The server has new or changed definitions, which agents would read. Until you accept them, nobody
+          can use these tools.
         </p>
         {tools.length > 1 && (
           <Button
