@@ -119,10 +119,10 @@ CREATE TABLE mcp_server_tools (
     mcp_server_id BIGINT NOT NULL,
     name TEXT NOT NULL,
     -- The accepted definition. Null with a digest: it is too long to be kept. Null without one: none was accepted yet.
-    definition TEXT CHECK (json_valid(definition)),
+    definition TEXT CHECK (definition IS NULL OR json_valid(definition)),
     digest TEXT,
     -- A definition reported since, which nobody has accepted.
-    new_definition TEXT CHECK (json_valid(new_definition)),
+    new_definition TEXT CHECK (new_definition IS NULL OR json_valid(new_definition)),
     new_digest TEXT,
     enabled BOOLEAN NOT NULL DEFAULT TRUE CHECK (enabled IN (0, 1)),
     risk BIGINT CHECK (risk BETWEEN 0 AND 100),
