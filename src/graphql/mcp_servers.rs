@@ -29,6 +29,10 @@ use crate::{
 const AGENTS: &str =
     "mcp_server_agents j JOIN agents t ON t.organization_id = j.organization_id AND t.id = j.agent_id";
 
+/// The number of a server's tools that wait for a person.
+const NEW_TOOLS: &str = "(SELECT COUNT(*) FROM mcp_server_tools n WHERE n.organization_id = t.organization_id \
+                         AND n.mcp_server_id = t.id AND n.new_digest IS NOT NULL)";
+
 pub struct McpServer;
 
 impl Record for McpServer {
@@ -68,6 +72,11 @@ impl Record for McpServer {
                     "states",
                     states("t.mcp_server_id"),
                     "Its states for the agents whose hosts have reported one.",
+                )
+                .sql::<i64>(
+                    "new_tools",
+                    NEW_TOOLS,
+                    "The number of tools whose definition is new or has changed, and which nobody can use until somebody accepts it.",
                 )
                 .many::<McpServerTool>(
                     "tools",

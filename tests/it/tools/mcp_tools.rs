@@ -18,7 +18,7 @@ use crate::{
     tools::{ASSIGN_SERVER, CREATE_SERVER, EDIT_SERVER},
 };
 
-const TOOLS: &str = "query($o: Id!, $m: Id!) { mcpServer(orgId: $o, id: $m) { \
+const TOOLS: &str = "query($o: Id!, $m: Id!) { mcpServer(orgId: $o, id: $m) { newTools \
                      tools { name definition digest newDefinition newDigest enabled risk } \
                      states { status testAskedAt testedAt testError protocol program } } }";
 const SET: &str = "mutation($o: Id!, $m: Id!, $t: String!, $i: McpServerToolInput!) { setMcpServerTool(orgId: $o, id: $m, tool: $t, input: $i) { id } }";
@@ -127,6 +127,8 @@ async fn definitions_are_pinned_and_a_change_waits_for_a_person() {
         assert!(shop.calls(tool).await.contains("nobody has accepted"), "{tool}");
     }
     assert_eq!(shop.calls("buy").await, "asked");
+    let waiting = app.viewer.gql(TOOLS, json!({ "o": app.org, "m": shop.server })).await.data();
+    assert_eq!(waiting["mcpServer"]["newTools"], 2);
 
     let accepts =
         async |actor: &Actor, digests: Value| shop.acts(actor, ACCEPT, json!({ "d": digests })).await;

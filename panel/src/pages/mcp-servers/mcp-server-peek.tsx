@@ -23,7 +23,7 @@ import { TRANSPORTS } from './transport'
 const McpServerQuery = graphql(`
   query McpServer($orgId: Id!, $id: Id!) {
     mcpServer(orgId: $orgId, id: $id) {
-      id name description transport command args url auth revision archivedAt viewerCan
+      id name description transport command args url auth revision newTools archivedAt viewerCan
       agents { id name avatarUrl }
       tools { name definition digest newDefinition newDigest enabled risk }
       states { status error stderr tools reportedAt testAskedAt testedAt testError protocol program agent { id name } }

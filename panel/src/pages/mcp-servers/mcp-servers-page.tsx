@@ -2,6 +2,7 @@
 import { Plug } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { AGENTS_COLUMN, CHANGED_COLUMN, nameColumn, ResourcePage } from '../../app/resource-page'
+import { Badge } from '../../ui/badge'
 import type { Column } from '../../ui/table'
 import { Visible } from '../../ui/visible'
 import { CreateMcpServer } from './create-mcp-server'
@@ -11,7 +12,7 @@ const McpServersQuery = graphql(`
   query McpServers($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $includeArchived: Boolean) {
     mcpServers(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: NAME, includeArchived: $includeArchived) {
       total
-      data { id name description transport command url updatedAt archivedAt assignmentCount }
+      data { id name description transport command url updatedAt archivedAt assignmentCount newTools }
     }
   }
 `)
@@ -25,10 +26,20 @@ const COLUMNS: Column<NonNullable<Data['mcpServers']>['data'][number]>[] = [
     head: 'Where',
     width: '1.6fr',
     from: 'md',
-    cell: ({ command, url }) => (
-      <span className="truncate font-mono text-sm">
-        <Visible text={url ?? command ?? ''} />
-      </span>
+    cell: ({ command, url, newTools }) => (
+      <>
+        <span className="truncate font-mono text-sm">
+          <Visible text={url ?? command ?? ''} />
+        </span>
+        {newTools > 0 && (
+          <Badge
+            tone="warn"
+            tip="Their definitions are new or have changed. Nobody can use them until you accept them."
+          >
+            {newTools} {newTools === 1 ? 'tool' : 'tools'} to accept
+          </Badge>
+        )}
+      </>
     ),
   },
   AGENTS_COLUMN,

@@ -18,14 +18,14 @@ import { changesOf, descriptionOf, TOO_LONG } from './definition'
 const SetTool = graphql(`
   mutation SetMcpServerTool($orgId: Id!, $id: Id!, $tool: String!, $input: McpServerToolInput!) {
     setMcpServerTool(orgId: $orgId, id: $id, tool: $tool, input: $input) {
-      id revision tools { name definition digest newDefinition newDigest enabled risk }
+      id revision newTools tools { name definition digest newDefinition newDigest enabled risk }
     }
   }
 `)
 const Accept = graphql(`
   mutation AcceptMcpServerTools($orgId: Id!, $id: Id!, $digests: [String!]!) {
     acceptMcpServerTools(orgId: $orgId, id: $id, digests: $digests) {
-      id revision tools { name definition digest newDefinition newDigest enabled risk }
+      id revision newTools tools { name definition digest newDefinition newDigest enabled risk }
     }
   }
 `)
