@@ -11,6 +11,7 @@ import { Button } from '../../ui/button'
 import { Switch } from '../../ui/choices'
 import { Field } from '../../ui/field'
 import { NumberInput } from '../../ui/inputs'
+import { JsonTree } from '../../ui/json-tree'
 import { Panel } from '../../ui/page'
 import { Visible } from '../../ui/visible'
 import { changesOf, descriptionOf, TOO_LONG } from './definition'
@@ -87,6 +88,12 @@ function ToolRow({ server, tool }: { server: Server; tool: Tool }) {
           label={<Visible text={tool.name} />}
           hint={description && <Visible text={description} />}
         />
+        {tool.definition !== null && (
+          <details className="mt-1 text-sm">
+            <summary className="cursor-pointer text-muted">Definition</summary>
+            <JsonTree value={tool.definition as Json} label={`Definition of ${tool.name}`} />
+          </details>
+        )}
         {tool.newDigest !== null && (
           <Badge tone="warn" tip="Agents can’t use it until somebody accepts its definition.">
             {tool.digest === null ? 'New' : 'Changed'}
