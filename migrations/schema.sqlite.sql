@@ -725,7 +725,7 @@ CREATE TABLE commands (
     server_id BIGINT NOT NULL,
     agent_id BIGINT NOT NULL,
     generation BIGINT NOT NULL, -- The launch that the command belongs to.
-    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'CANCEL', 'ANSWER', 'VERDICT', 'SYNC', 'BACKUP', 'RESTORE', 'FORGET')),
+    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'CANCEL', 'ANSWER', 'VERDICT', 'SYNC', 'TEST_MCP', 'BACKUP', 'RESTORE', 'FORGET')),
     payload TEXT NOT NULL CHECK (json_valid(payload)), -- Ids, never secrets.
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL, -- From then on it is useless.
@@ -1238,6 +1238,12 @@ CREATE TABLE mcp_server_agents (
     error TEXT,
     stderr TEXT,
     tools TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(tools)),
+    -- The last test of the connection, and its result.
+    test_asked_at BIGINT,
+    tested_at BIGINT,
+    test_error TEXT,
+    protocol TEXT,
+    program TEXT,
     PRIMARY KEY (organization_id, mcp_server_id, agent_id),
     CONSTRAINT mcp_server_agents_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT mcp_server_agents_mcp_server_fk FOREIGN KEY (organization_id, mcp_server_id) REFERENCES mcp_servers (organization_id, id) ON DELETE CASCADE,
@@ -1245,6 +1251,24 @@ CREATE TABLE mcp_server_agents (
 );
 
 CREATE INDEX mcp_server_agents_agent ON mcp_server_agents (organization_id, agent_id);
+
+CREATE TABLE mcp_server_tools (
+    organization_id BIGINT NOT NULL,
+    mcp_server_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    -- The accepted definition. Null with a digest: it is too long to be kept. Null without one: none was accepted yet.
+    definition TEXT CHECK (definition IS NULL OR json_valid(definition)),
+    digest TEXT,
+    -- A definition reported since, which nobody has accepted.
+    new_definition TEXT CHECK (new_definition IS NULL OR json_valid(new_definition)),
+    new_digest TEXT,
+    enabled BOOLEAN NOT NULL DEFAULT TRUE CHECK (enabled IN (0, 1)),
+    risk BIGINT CHECK (risk BETWEEN 0 AND 100),
+    known_since BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, mcp_server_id, name),
+    CONSTRAINT mcp_server_tools_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT mcp_server_tools_mcp_server_fk FOREIGN KEY (organization_id, mcp_server_id) REFERENCES mcp_servers (organization_id, id) ON DELETE CASCADE
+);
 
 CREATE TABLE mcp_servers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -100,12 +100,37 @@ CREATE TABLE mcp_server_agents (
     error TEXT,
     stderr TEXT,
     tools JSON NOT NULL DEFAULT '[]',
+    -- The last test of the connection, and its result.
+    test_asked_at BIGINT,
+    tested_at BIGINT,
+    test_error TEXT,
+    protocol TEXT,
+    program TEXT,
     PRIMARY KEY (organization_id, mcp_server_id, agent_id),
     CONSTRAINT mcp_server_agents_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT mcp_server_agents_mcp_server_fk FOREIGN KEY (organization_id, mcp_server_id) REFERENCES mcp_servers (organization_id, id) ON DELETE CASCADE,
     CONSTRAINT mcp_server_agents_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id) ON DELETE CASCADE
 );
 CREATE INDEX mcp_server_agents_agent ON mcp_server_agents (organization_id, agent_id);
+
+-- The known tools of an MCP server.
+CREATE TABLE mcp_server_tools (
+    organization_id BIGINT NOT NULL,
+    mcp_server_id BIGINT NOT NULL,
+    name TEXT COLLATE "C" NOT NULL,
+    -- The accepted definition. Null with a digest: it is too long to be kept. Null without one: none was accepted yet.
+    definition JSON,
+    digest TEXT,
+    -- A definition reported since, which nobody has accepted.
+    new_definition JSON,
+    new_digest TEXT,
+    enabled BOOLEAN NOT NULL DEFAULT TRUE,
+    risk BIGINT CHECK (risk BETWEEN 0 AND 100),
+    known_since BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, mcp_server_id, name),
+    CONSTRAINT mcp_server_tools_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT mcp_server_tools_mcp_server_fk FOREIGN KEY (organization_id, mcp_server_id) REFERENCES mcp_servers (organization_id, id) ON DELETE CASCADE
+);
 
 -- Written instructions, provided as files in an agent's volume.
 CREATE TABLE skills (

@@ -7,7 +7,7 @@ CREATE TABLE commands (
     server_id BIGINT NOT NULL,
     agent_id BIGINT NOT NULL,
     generation BIGINT NOT NULL, -- The launch that the command belongs to.
-    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'CANCEL', 'ANSWER', 'VERDICT', 'SYNC', 'BACKUP', 'RESTORE', 'FORGET')),
+    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'CANCEL', 'ANSWER', 'VERDICT', 'SYNC', 'TEST_MCP', 'BACKUP', 'RESTORE', 'FORGET')),
     payload TEXT NOT NULL CHECK (json_valid(payload)), -- Ids, never secrets.
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL, -- From then on it is useless.

@@ -2,24 +2,25 @@
 
 use std::sync::LazyLock;
 
-use async_graphql::{Context, Object};
+use async_graphql::{Context, Json, Object};
+use serde_json::Value;
 
 use super::agents::{AgentAssignment, AgentSummary, assigned, assignment_count};
 use crate::{
     base::{
         enums::{ListSort, McpServerStatus, McpTransport, McpWorkspace, RecordKind},
-        ids::{McpServerId, OrgId, UserId},
+        ids::{AgentId, McpServerId, OrgId, UserId},
         permission::Permission,
         time::Timestamp,
     },
     domain::{
         agents::SetAgentsInput,
-        mcp_servers::{self, CreateMcpServerInput, UpdateMcpServerInput},
+        mcp_servers::{self, CreateMcpServerInput, McpServerToolInput, UpdateMcpServerInput},
     },
     read::{Many, One, Page, Record, Rows, Spec},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{at_least, bounds, length, range},
+        bounds::{at_least, bounds, length, list, range},
         permit::permit,
     },
 };
@@ -27,6 +28,10 @@ use crate::{
 /// The agents an MCP server is assigned to.
 const AGENTS: &str =
     "mcp_server_agents j JOIN agents t ON t.organization_id = j.organization_id AND t.id = j.agent_id";
+
+/// The number of a server's tools that wait for a person.
+const NEW_TOOLS: &str = "(SELECT COUNT(*) FROM mcp_server_tools n WHERE n.organization_id = t.organization_id \
+                         AND n.mcp_server_id = t.id AND n.new_digest IS NOT NULL)";
 
 pub struct McpServer;
 
@@ -67,6 +72,16 @@ impl Record for McpServer {
                     "states",
                     states("t.mcp_server_id"),
                     "Its states for the agents whose hosts have reported one.",
+                )
+                .sql::<i64>(
+                    "new_tools",
+                    NEW_TOOLS,
+                    "The number of tools whose definition is new or has changed, and which nobody can use until somebody accepts it.",
+                )
+                .many::<McpServerTool>(
+                    "tools",
+                    Many { by: "t.mcp_server_id", order: "t.name", ..Many::default() },
+                    "Its known tools, at most 256. Empty: they are unknown, and agents may use all of them.",
                 )
                 .column::<Option<UserId>>("created_by", "The user who created it.")
                 .column::<Timestamp>("created_at", "When it was created.")
@@ -109,8 +124,43 @@ impl Record for McpServerState {
             .needs_person(Permission::CredentialEdit)
             .column::<Vec<String>>("tools", "The names of its tools, at most 256.")
             .column::<Option<Timestamp>>("reported_at", "When the host reported it.")
+            .column::<Option<Timestamp>>("test_asked_at", "When a person last asked the host to test the connection.")
+            .column::<Option<Timestamp>>("tested_at", "When that test ended.")
+            .column::<Option<String>>("test_error", "The step at which that test failed, and the reason.")
+            .column::<Option<String>>("protocol", "The version of the protocol that the server chose in that test.")
+            .column::<Option<String>>("program", "The server's own name and version, as that test got them.")
             .one::<AgentSummary>("agent", "t.agent_id", "The agent.")
             .one::<McpServer>("mcp_server", "t.mcp_server_id", "The MCP server.")
+        });
+        &SPEC
+    }
+}
+
+/// A tool of an MCP server.
+pub struct McpServerTool;
+
+impl Record for McpServerTool {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new("McpServerTool", "mcp_server_tools t", "A tool of an MCP server, as hosts report it.")
+                .permission(Permission::McpView)
+                .column::<String>("name", "The name.")
+                .column::<Option<Json<Value>>>(
+                    "definition",
+                    "The accepted definition, as MCP describes a tool. Null if none was accepted, or if it has more than 16 KiB.",
+                )
+                .column::<Option<String>>("digest", "Identifies the accepted definition. Null if none was accepted.")
+                .column::<Option<Json<Value>>>(
+                    "new_definition",
+                    "The server's present definition, if nobody has accepted it. Null also if it has more than 16 KiB.",
+                )
+                .column::<Option<String>>(
+                    "new_digest",
+                    "Identifies the definition that nobody has accepted. Until then agents can't use the tool.",
+                )
+                .column::<bool>("enabled", "Whether it is switched on.")
+                .column::<Option<i64>>("risk", "The risk of its calls, instead of the risk rules'.")
+                .column::<Timestamp>("known_since", "When a host first reported it.")
         });
         &SPEC
     }
@@ -122,7 +172,7 @@ impl Record for McpServerState {
 pub fn states(by: &'static str) -> Many {
     Many {
         by,
-        filter: "t.state IS NOT NULL AND EXISTS (SELECT 1 FROM agents a WHERE a.organization_id = t.organization_id \
+        filter: "(t.state IS NOT NULL OR t.test_asked_at IS NOT NULL) AND EXISTS (SELECT 1 FROM agents a WHERE a.organization_id = t.organization_id \
                  AND a.id = t.agent_id AND a.archived_at IS NULL) AND EXISTS (SELECT 1 FROM mcp_servers s \
                  WHERE s.organization_id = t.organization_id AND s.id = t.mcp_server_id AND s.archived_at IS NULL)",
         order: "t.mcp_server_id, t.agent_id",
@@ -219,6 +269,63 @@ impl McpMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             mcp_servers::set_agents(&scope, id, &input.agent_ids).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Asks the host of a running agent that has the MCP server to start a session and list the tools, under the agent's
+    /// rules. The result is in `states`, the tools in `tools`.
+    #[graphql(directive = permit::apply(Permission::McpEdit))]
+    async fn test_mcp_server(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: McpServerId,
+        agent_id: AgentId,
+    ) -> Answer<One<McpServer>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            mcp_servers::tools::test(&scope, id, agent_id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Switches a tool of an MCP server, and sets the risk of its calls. The assigned agents are updated.
+    #[graphql(directive = permit::apply(Permission::McpEdit))]
+    async fn set_mcp_server_tool(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: McpServerId,
+        #[graphql(desc = "The tool's name.", directive = bounds::apply(length(1, 200)))] tool: String,
+        input: McpServerToolInput,
+    ) -> Answer<One<McpServer>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            mcp_servers::tools::set(&scope, id, &tool, input).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Accepts new and changed definitions of an MCP server's tools, so that agents can use them.
+    #[graphql(directive = permit::apply(Permission::McpEdit))]
+    async fn accept_mcp_server_tools(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: McpServerId,
+        #[graphql(
+            desc = "The `newDigest` of each. One that the server has changed again fails the whole call.",
+            directive = bounds::apply(list(256, length(1, 60)))
+        )]
+        digests: Vec<String>,
+    ) -> Answer<One<McpServer>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            mcp_servers::tools::accept(&scope, id, &digests).await?;
             Ok(One::by_id(&scope, id))
         })
         .await

@@ -5,6 +5,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use http::{Method, Request, StatusCode};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use muster_protocol::HostEvent;
 use tokio::{
     net::{UnixListener, UnixStream},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -97,6 +98,16 @@ impl Gate {
         key: mcp::SessionKey,
     ) -> impl Future<Output = ()> + Send + use<> {
         mcp::serve(Arc::clone(&self.shared), key, listener)
+    }
+
+    /// Tests the connection to an MCP server, and reports the result.
+    pub fn test_mcp(&self, server_id: i64) {
+        let shared = Arc::clone(&self.shared);
+        let testing = async move {
+            let tested = mcp::test_connection(Arc::clone(&shared), server_id).await;
+            shared.services.report(HostEvent::McpTested(tested));
+        };
+        self.shared.tasks.spawn(self.shared.closing.clone().run_until_cancelled_owned(testing));
     }
 
     /// Replaces the rules. Tunnels to newly forbidden hosts end; a stop ends all connections.

@@ -40,6 +40,9 @@ const NOT_INSIDE: &str = "A server with secrets runs next to its agent's contain
 /// The tool of crossings that are connections.
 const NETWORK: &str = "network";
 
+/// Why a test doesn't start a program in a container.
+const INSIDE: &str = "it runs in its agent's container, and only a session of the agent starts it there";
+
 /// Opens the gate of a launch.
 pub fn open(dir: &Path, outlet: Outlet) -> io::Result<Gate> {
     let GateAddress { socket, .. } = GateAddress::new(dir);
@@ -185,6 +188,9 @@ impl HostServices for Outlet {
             return Err(io::Error::other("it is not a program"));
         };
         if matches!(self.shared.runtime, Runtime::Engine(_)) {
+            if server.runs_in_sandbox() {
+                return Err(io::Error::other(INSIDE));
+            }
             if !self.shared.options.sandbox {
                 return Err(io::Error::other(NO_SANDBOX));
             }

@@ -40,6 +40,11 @@ pub enum Command {
     },
     /// Bring its skills, MCP servers and credentials up to date.
     Sync,
+    /// Test the connection to one of its MCP servers: start a session, and list the tools.
+    TestMcp {
+        /// The server.
+        server_id: i64,
+    },
     /// Back up its home.
     Backup {
         /// The backup.

@@ -134,6 +134,10 @@ pub enum HostEvent {
     },
     /// The state of one of its MCP servers. The latest report counts.
     McpServer(McpReport),
+    /// Tools that one of its MCP servers lists, other than in the launch plan.
+    McpTools(McpToolReport),
+    /// The result of [`crate::Command::TestMcp`].
+    McpTested(McpTest),
     /// A backup of the home is complete, or has failed.
     BackedUp {
         /// The backup.
@@ -174,6 +178,41 @@ pub struct McpReport {
     pub stderr: Option<String>,
     /// The known names of its tools.
     pub tools: Vec<String>,
+}
+
+/// Tools of an MCP server that the launch plan doesn't have, or has with another digest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct McpToolReport {
+    /// The server's id.
+    pub server_id: i64,
+    /// Whether the plan had no tools of this server when the session began: these are the first known ones.
+    pub is_first: bool,
+    /// The tools.
+    pub tools: Vec<McpTool>,
+}
+
+/// A tool as its MCP server defines it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct McpTool {
+    /// Its name.
+    pub name: String,
+    /// The SHA-256 of its definition, in base64.
+    pub digest: String,
+    /// Its definition without `_meta`: name, description, schemas, annotations. Null if it is too long.
+    pub definition: Option<serde_json::Value>,
+}
+
+/// The result of a test of an MCP server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpTest {
+    /// The server's id.
+    pub server_id: i64,
+    /// The version of the protocol that it chose.
+    pub protocol: Option<String>,
+    /// Its own name and version.
+    pub program: Option<String>,
+    /// The failed step and the reason; null if it has listed its tools.
+    pub error: Option<String>,
 }
 
 /// The state of an MCP server.

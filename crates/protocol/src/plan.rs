@@ -224,6 +224,20 @@ pub struct McpServer {
     pub transport: McpTransport,
     /// Whether it may read the agent's home from outside the agent's sandbox.
     pub reads_workspace: bool,
+    /// Its known tools. Only usable ones with this digest are shown and called. Null: none are known, and all are.
+    #[serde(default)]
+    pub tools: Option<Vec<ToolPin>>,
+}
+
+/// A known tool of an MCP server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolPin {
+    /// Its name.
+    pub name: String,
+    /// The digest of its last known definition.
+    pub digest: String,
+    /// Whether it is switched on, and this definition was accepted.
+    pub usable: bool,
 }
 
 impl McpServer {

@@ -19,7 +19,7 @@ export const WITHOUT_ID = import.meta.env.DEV
   ChannelDrive ChannelEchoFilter ChannelEmail ChannelFeed ChannelImap ChannelLink ChannelProviderAccount
   ChannelSmtp ChannelWebhook ChatCode ContactPage ConversationFeed ConversationPage CredentialMember
   CredentialPage DailyUsage EventDeliveryFeed FirstStart FoundMessage InvitationPage JoinedHost LastMessage LinkedChat McpServerPage
-  McpServerState MemberPage MessageDelivery
+  McpServerState McpServerTool MemberPage MessageDelivery
   MessageDelta MessagePage MessageSearch MessagesFound ModelDay ModelDayPage ModelPrice Notifications
   OrganizationLimits OrganizationPolicy OrganizationSpending OrganizationStop OrganizationUse Overview
   PendingApprovals PermissionInfo PolicyCellChange PolicyExplanation PolicyFile PolicyFlip PolicyLine

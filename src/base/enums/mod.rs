@@ -97,6 +97,7 @@ text_enum! {
         Answer = "ANSWER": "Deliver a decision to an agent.",
         Verdict = "VERDICT": "Answer a request that no person has to decide.",
         Sync = "SYNC": "Bring an agent's skills, servers and credentials up to date.",
+        TestMcp = "TEST_MCP": "Test the connection to an MCP server.",
         Backup = "BACKUP": "Keep a copy of an agent's volume.",
         Restore = "RESTORE": "Make an agent's volume what it was in a backup.",
         Forget = "FORGET": "Remove a backup.",

@@ -64,17 +64,26 @@ pub async fn judgement(
     if tool == NETWORK && !rules.disables(&crossing.tool_kind, &tool) && is_listed(&tx, &input).await? {
         return Ok(Judgement::Allowed);
     }
-    let mut judged = assess_risk(&scope.core.risk, &rules, &crossing.tool_kind, &tool, &input);
+    let servers = mcp_servers::of_agent(&tx, agent.id).await?;
+    let server = crossing.mcp_server_id.map(|id| servers.iter().find(|server| server.id == id));
+    let tool_rule = match server.flatten() {
+        Some(server) => mcp_servers::tools::rule_of_call(&tx, server, &crossing.tool).await?,
+        None => None,
+    };
+    let mut judged = assess_risk(&scope.core.risk, &rules, tool_rule, (&crossing.tool_kind, &tool), &input);
     // The server was archived or taken from the agent, and its host has not learned of that yet.
-    if let Some(server) = crossing.mcp_server_id
-        && !mcp_servers::of_agent(&tx, agent.id).await?.iter().any(|callable| callable.id == server)
-    {
+    if server == Some(None) {
         judged.decision = RiskDecision::Unassigned;
     }
     let judgement = match judged.decision {
         RiskDecision::Asked => return Ok(Judgement::Asked),
         RiskDecision::Allowed => Judgement::Allowed,
-        RiskDecision::Blocked | RiskDecision::Disabled | RiskDecision::Unassigned | RiskDecision::TooLong => {
+        RiskDecision::Blocked
+        | RiskDecision::Disabled
+        | RiskDecision::Unassigned
+        | RiskDecision::SwitchedOff
+        | RiskDecision::NotAccepted
+        | RiskDecision::TooLong => {
             Judgement::Refused { reason: format!("This is not allowed, because {}.", judged.refusal()) }
         }
     };

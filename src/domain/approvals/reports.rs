@@ -34,6 +34,7 @@ use crate::{
         },
         commands,
         conversations::{self, turns},
+        mcp_servers,
     },
 };
 
@@ -86,7 +87,8 @@ pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
             let title = one_line(&title, bounds::NAME);
             let tool = tool.map_or_else(|| title.clone(), |tool| one_line(&tool, bounds::NAME));
             let input = plain::without_nul(input);
-            let judged = assess_risk(&tx.scope.core.risk, &rules, &tool_kind, &tool, &input);
+            let tool_rule = mcp_servers::tools::rule_of_request(tx, agent.id, &tool).await?;
+            let judged = assess_risk(&tx.scope.core.risk, &rules, tool_rule, (&tool_kind, &tool), &input);
             let request = ToolRequest { tool, input };
             match judged.decision {
                 RiskDecision::Asked => match use_late_approval(tx, &agent, &origin, &request).await? {
@@ -105,6 +107,8 @@ pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
                 RiskDecision::Blocked
                 | RiskDecision::Disabled
                 | RiskDecision::Unassigned
+                | RiskDecision::SwitchedOff
+                | RiskDecision::NotAccepted
                 | RiskDecision::TooLong => {
                     let why = judged.refusal();
                     audit_assessment(tx, &agent, origin.turn, (&judged, None), &request);

@@ -19,13 +19,19 @@ use crate::{
         problem::Result,
     },
     core::{Core, config::RiskRules, store::Tx},
-    domain::agents::{ApprovalRules, LockedAgent},
+    domain::{
+        agents::{ApprovalRules, LockedAgent},
+        mcp_servers::tools::ToolRule,
+    },
 };
 
 /// The risk from which agents ask, unless they have a threshold of their own.
 pub const ASK: i64 = 40;
 /// The risk from which actions are refused, unless the agent has a threshold of its own.
 pub const BLOCK: i64 = 90;
+
+/// The name of the rule in the audit log, where the risk of an MCP server's tool has decided.
+const OF_TOOL: &str = "risk of the tool";
 
 /// The consequence of an action's risk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +45,10 @@ pub enum RiskDecision {
     Disabled,
     /// Refused: the MCP server was archived or taken from the agent.
     Unassigned,
+    /// Refused: the MCP server's tool is switched off.
+    SwitchedOff,
+    /// Refused: nobody has accepted the definition of the MCP server's tool.
+    NotAccepted,
     /// Refused: a person would have to decide, but the input is too long or nested too deep to be shown whole.
     TooLong,
 }
@@ -59,6 +69,11 @@ impl RiskAssessment {
         match self.decision {
             RiskDecision::Disabled => "the agent may not use tools of this kind".to_owned(),
             RiskDecision::Unassigned => "the agent no longer has this MCP server".to_owned(),
+            RiskDecision::SwitchedOff => "this tool of the MCP server is switched off".to_owned(),
+            RiskDecision::NotAccepted => {
+                "this tool of the MCP server is new or has changed, and nobody has accepted its definition"
+                    .to_owned()
+            }
             RiskDecision::TooLong => {
                 let most = INPUT_BYTES / 1024;
                 format!(
@@ -71,18 +86,26 @@ impl RiskAssessment {
     }
 }
 
-/// Rates an action by the risk rules, and decides by the agent's approval rules.
+/// Rates an action by the risk rules, and decides by the agent's approval rules. People's rule for the tool of an MCP
+/// server goes first: its risk counts instead of the risk rules'.
 pub fn assess_risk(
     rules: &RiskRules,
     approval_rules: &ApprovalRules,
-    kind: &str,
-    tool: &str,
+    tool_rule: Option<ToolRule>,
+    (kind, tool): (&str, &str),
     input: &serde_json::Value,
 ) -> RiskAssessment {
-    let judgment = rules.judge(kind, tool, input);
+    let mut judgment = rules.judge(kind, tool, input);
+    if let Some(risk) = tool_rule.and_then(|rule| rule.risk) {
+        (judgment.risk, judgment.rule) = (risk, Some(OF_TOOL));
+    }
     let is_new_host = tool == super::NETWORK;
     let decision = if approval_rules.disables(kind, tool) {
         RiskDecision::Disabled
+    } else if tool_rule.is_some_and(|rule| !rule.is_enabled) {
+        RiskDecision::SwitchedOff
+    } else if tool_rule.is_some_and(|rule| !rule.is_accepted) {
+        RiskDecision::NotAccepted
     } else if judgment.risk >= approval_rules.block.unwrap_or(BLOCK) {
         RiskDecision::Blocked
     } else if judgment.risk >= approval_rules.ask.unwrap_or(ASK) || judgment.is_of(&approval_rules.categories)
@@ -180,7 +203,9 @@ mod tests {
         ];
         cases
             .iter()
-            .map(|(kind, tool, input)| assess_risk(&rules, approval_rules, kind, tool, input).decision)
+            .map(|(kind, tool, input)| {
+                assess_risk(&rules, approval_rules, None, (kind, tool), input).decision
+            })
             .collect()
     }
 
@@ -210,6 +235,40 @@ mod tests {
     }
 
     #[test]
+    fn the_rule_of_a_tool_goes_first() {
+        use RiskDecision::{Allowed, Asked, Blocked, Disabled, NotAccepted, SwitchedOff};
+        let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
+        let rules = rules.unwrap().risk().unwrap();
+        let mut approval_rules = ApprovalRules {
+            ask: None,
+            block: None,
+            timeout_minutes: None,
+            categories: Vec::new(),
+            disabled: Vec::new(),
+        };
+        let judged = |approval_rules: &ApprovalRules, is_enabled, is_accepted, risk| {
+            let rule = ToolRule { is_enabled, is_accepted, risk };
+            assess_risk(&rules, approval_rules, Some(rule), ("other", "shop.pay"), &json!({}))
+        };
+        let decided = |enabled, accepted, risk| judged(&approval_rules, enabled, accepted, risk).decision;
+        assert_eq!(
+            [None, Some(10), Some(95)].map(|risk| decided(true, true, risk)),
+            [Asked, Allowed, Blocked]
+        );
+        assert_eq!(
+            [decided(false, false, Some(0)), decided(true, false, Some(0))],
+            [SwitchedOff, NotAccepted]
+        );
+        let low = judged(&approval_rules, true, true, Some(10));
+        assert_eq!(
+            (low.risk, low.rule.as_deref(), low.category.as_deref()),
+            (10, Some(OF_TOOL), Some("money"))
+        );
+        approval_rules.disabled = vec!["shop".to_owned()];
+        assert_eq!(judged(&approval_rules, true, true, Some(0)).decision, Disabled);
+    }
+
+    #[test]
     fn what_a_person_decides_is_seen_whole() {
         let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
         let rules = rules.unwrap().risk().unwrap();
@@ -222,7 +281,7 @@ mod tests {
         };
         let judged = |kind: &str, name: &str, bytes: usize| {
             let input = json!({ name: "x".repeat(bytes) });
-            assess_risk(&rules, &approval_rules, kind, "tool", &input)
+            assess_risk(&rules, &approval_rules, None, (kind, "tool"), &input)
         };
         // {"text":""}
         let most = INPUT_BYTES - 11;
@@ -269,8 +328,8 @@ mod tests {
         let judged = assess_risk(
             &rules,
             &approval_rules,
-            "fetch",
-            "network",
+            None,
+            ("fetch", "network"),
             &json!({ "host": "a.example", "port": 443 }),
         );
         assert_eq!((judged.decision, judged.rule.as_deref()), (RiskDecision::Asked, Some("network")));

@@ -30,6 +30,9 @@ use crate::{
 /// How long a command waits for its host.
 const LIFETIME: Duration = Duration::from_hours(30 * 24);
 
+/// How long a test of an MCP server waits: a person waits for its result.
+const TEST_LIFETIME: Duration = Duration::from_mins(1);
+
 /// The deadline of a command that is never too late.
 const NEVER: Timestamp = Timestamp(i64::MAX);
 
@@ -54,6 +57,7 @@ impl From<&Command> for CommandKind {
             Command::Answer { .. } => Self::Answer,
             Command::Verdict { .. } => Self::Verdict,
             Command::Sync => Self::Sync,
+            Command::TestMcp { .. } => Self::TestMcp,
             Command::Backup { .. } => Self::Backup,
             Command::Restore { .. } => Self::Restore,
             Command::Forget { .. } => Self::Forget,
@@ -70,7 +74,11 @@ pub fn enqueue(tx: &Tx, to: Host, command: &Command) {
 /// When a command expires. A STOP never does: the agents of an unconnected host keep running, and without the STOP they
 /// could not be stopped.
 fn deadline_of(now: Timestamp, command: &Command) -> Timestamp {
-    if *command == Command::Stop { NEVER } else { now.plus(LIFETIME) }
+    match command {
+        Command::Stop => NEVER,
+        Command::TestMcp { .. } => now.plus(TEST_LIFETIME),
+        _ => now.plus(LIFETIME),
+    }
 }
 
 /// Wakes the connection of a server's host after the commit: there are commands for it, or its epoch has ended.
@@ -106,7 +114,9 @@ mod tests {
             Command::Restore { backup_id: 1, sha256: "00".to_owned() },
             Command::Forget { backup_id: 1 },
         ];
-        for command in lifecycle.into_iter().chain([turn, cancel, answer, verdict, backup, restore, forget]) {
+        let test = Command::TestMcp { server_id: 1 };
+        let others = [turn, cancel, answer, verdict, test, backup, restore, forget];
+        for command in lifecycle.into_iter().chain(others) {
             let stored = serde_json::to_value(&command).unwrap();
             assert_eq!(stored["kind"], CommandKind::from(&command).as_str());
             assert_eq!(serde_json::from_value::<Command>(stored).unwrap(), command);

@@ -43,8 +43,8 @@ pub(super) fn counts_late(event: &Event) -> bool {
 pub(super) fn concerns_spending(event: &Event) -> bool {
     use HostEvent::{
         Asked, AuthRequired, BackedUp, Delivered, Ended, EngineAway, Lacks, LeaseReturned, Limited,
-        McpServer, Message, ModelCalled, NotWaiting, Offered, Refused, Restored, Session, Started, Synced,
-        TurnEnded, TurnStarted, Unreached, Withdrawn,
+        McpServer, McpTested, McpTools, Message, ModelCalled, NotWaiting, Offered, Refused, Restored,
+        Session, Started, Synced, TurnEnded, TurnStarted, Unreached, Withdrawn,
     };
     match event.what {
         ModelCalled(_) | LeaseReturned { .. } | Limited { .. } | AuthRequired { .. } => true,
@@ -64,6 +64,8 @@ pub(super) fn concerns_spending(event: &Event) -> bool {
         | NotWaiting { .. }
         | Unreached { .. }
         | McpServer(_)
+        | McpTools(_)
+        | McpTested(_)
         | BackedUp { .. }
         | Restored { .. }
         | Refused { .. } => false,
@@ -120,6 +122,8 @@ pub async fn apply(tx: &Tx, server: ServerId, events: &[&Event]) -> Result<()> {
                 network::record_unreached(tx, from, destination, reason, count).await?;
             }
             HostEvent::McpServer(report) => mcp_servers::reports::reported(tx, from, report).await?,
+            HostEvent::McpTools(report) => mcp_servers::tools::reported(tx, from, report).await?,
+            HostEvent::McpTested(test) => mcp_servers::tools::tested(tx, from, test).await?,
             HostEvent::BackedUp { backup_id, bytes, sha256, error } => {
                 let end = backups::BackedUp { bytes, sha256, error };
                 backups::backed_up(tx, from, BackupId(backup_id), end).await?;

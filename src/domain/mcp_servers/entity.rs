@@ -83,6 +83,12 @@ pub mod mcp_server_agents {
         pub error: Option<String>,
         pub stderr: Option<String>,
         pub tools: Json,
+        /// The last test of the connection, and its result.
+        pub test_asked_at: Option<Timestamp>,
+        pub tested_at: Option<Timestamp>,
+        pub test_error: Option<String>,
+        pub protocol: Option<String>,
+        pub program: Option<String>,
     }
 
     crate::core::store::tenant_entity!();

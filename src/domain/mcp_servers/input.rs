@@ -4,7 +4,7 @@ use async_graphql::{InputObject, MaybeUndefined};
 
 use crate::{
     base::enums::{McpTransport, McpWorkspace},
-    resolvers::bounds::{bounds, length, list, name, not_null},
+    resolvers::bounds::{bounds, length, list, name, not_null, range},
 };
 
 /// A new MCP server.
@@ -61,4 +61,15 @@ pub struct UpdateMcpServerInput {
     /// Its access to its agent's home.
     #[graphql(directive = bounds::apply(not_null()))]
     pub workspace: MaybeUndefined<McpWorkspace>,
+}
+
+/// Changes to a tool of an MCP server. Fields left out keep their value; null clears the risk.
+#[derive(InputObject, Default)]
+pub struct McpServerToolInput {
+    /// Whether agents may use it.
+    #[graphql(directive = bounds::apply(not_null()))]
+    pub enabled: MaybeUndefined<bool>,
+    /// The risk of its calls, from 0 to 100, instead of the risk rules'.
+    #[graphql(directive = bounds::apply(range(0, 100)))]
+    pub risk: MaybeUndefined<i64>,
 }

@@ -1,19 +1,21 @@
 //! MCP servers: tools that agents may call, run as a command on the agent's host or reached at a URL.
 //!
 //! An MCP server is active or archived; archiving keeps the assignments, and assigned agents lose or regain access at
-//! once. `auth` names the credentials that a server needs. Permissions: `mcp.*`. A change notifies the hosts of its
+//! once. Its tools are known from hosts (`tools.rs`). `auth` names the credentials that a server needs. Permissions: `mcp.*`. A change notifies the hosts of its
 //! running agents.
 
 mod entity;
 mod input;
+mod queries;
 pub mod reports;
+pub mod tools;
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, QueryOrder, Set};
 use serde_json::{Value, json};
 
 use self::entity::{mcp_server_agents, mcp_servers};
-pub use self::input::{CreateMcpServerInput, UpdateMcpServerInput};
+pub use self::input::{CreateMcpServerInput, McpServerToolInput, UpdateMcpServerInput};
 use crate::{
     base::{
         enums::{ChangeOp, McpTransport, McpWorkspace, RecordKind},
@@ -121,6 +123,10 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
         return Ok(());
     }
     let is_new_setup = has_new_setup(&server);
+    if is_another_server(&server) {
+        assignments::lock_assigned::<mcp_servers::Entity>(&tx, id).await?;
+        queries::forget_tools(&tx, id).await?;
+    }
     server.updated_at = Set(tx.now);
     let changes = audit::changed(&before, &server);
     let server = server.update(tx.connection()).await?;
@@ -198,6 +204,11 @@ fn has_new_setup(server: &mcp_servers::ActiveModel) -> bool {
         || server.url.is_set()
         || server.auth.is_set()
         || server.workspace.is_set()
+}
+
+/// Whether an edit leads to another program or address.
+fn is_another_server(server: &mcp_servers::ActiveModel) -> bool {
+    server.transport.is_set() || server.command.is_set() || server.args.is_set() || server.url.is_set()
 }
 
 /// Refuses a service token that sets up a server which gets stored values by its name, unless a person has allowed the

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How many tools of a server are stored, because it can report any number.
-const MAX_TOOLS: usize = 256;
+pub(super) const MAX_TOOLS: usize = 256;
 
 /// Stores the state of one of an agent's servers. The report is ignored if the server has been taken from the agent.
 pub async fn reported(tx: &Tx, from: &Reporter, report: McpReport) -> Result<()> {

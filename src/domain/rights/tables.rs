@@ -201,6 +201,7 @@ pub const RIGHTS: &[TableRights] = &[
     of_org("credential_fields"),
     of_org("credentials").names(&[name("agent_may_read_by_name", NameOf::User("agent_may_read_by"))]),
     of_org("mcp_server_agents"),
+    of_org("mcp_server_tools"),
     of_org("mcp_servers"),
     of_org("skill_agents"),
     of_org("skill_versions").names(AUTHOR),

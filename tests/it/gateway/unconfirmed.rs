@@ -63,6 +63,11 @@ fn event(kind: &str, conversation: i64, server: i64) -> Value {
         "MCP_SERVER" => {
             json!({ "server_id": server, "state": "FAILED", "error": "forged", "stderr": "forged", "tools": [] })
         }
+        "MCP_TOOLS" => {
+            let tool = json!({ "name": "forged", "digest": "forged", "definition": {} });
+            json!({ "server_id": server, "is_first": true, "tools": [tool] })
+        }
+        "MCP_TESTED" => json!({ "server_id": server, "protocol": null, "program": null, "error": "forged" }),
         "BACKED_UP" => json!({ "backup_id": 1, "bytes": 1, "sha256": null, "error": null }),
         "RESTORED" => json!({ "backup_id": 1, "error": null }),
         "REFUSED" => json!({ "command_id": 1, "reason": "STALE" }),
@@ -86,7 +91,7 @@ async fn everything(app: &TestApp, agent: i64) -> BTreeMap<String, String> {
         let value: Option<String> = app.one(&sql, vec![agent.into()]).await;
         found.insert(format!("agents.{column}"), value.unwrap_or_default());
     }
-    let sql = "SELECT COUNT(*) FROM mcp_server_agents WHERE state IS NOT NULL";
+    let sql = "SELECT COUNT(*) FROM mcp_server_agents WHERE state IS NOT NULL OR tested_at IS NOT NULL";
     found.insert("states".to_owned(), app.one::<i64>(sql, vec![]).await.to_string());
     found
 }

@@ -93,6 +93,32 @@ async fn is_shown(house: &House, crew: &Crew, server: &Value) {
     assert!(found(shown).await.is_some(), "{}", crew.machine.log());
 }
 
+/// Switches the tool `echo`, or sets its risk.
+async fn sets(house: &House, server: &Value, input: Value) {
+    let query = "mutation($o: Id!, $s: Id!, $i: McpServerToolInput!) { setMcpServerTool(orgId: $o, id: $s, tool: \"echo\", input: $i) { id } }";
+    house.gql(query, json!({ "s": server, "i": input })).await;
+}
+
+/// Tests the connection, and waits for the result. The tools of the first session are accepted.
+async fn is_tested(house: &House, crew: &Crew, server: &Value) {
+    let query =
+        "mutation($o: Id!, $s: Id!, $a: Id!) { testMcpServer(orgId: $o, id: $s, agentId: $a) { id } }";
+    house.gql(query, json!({ "s": server, "a": crew.agent })).await;
+    let query = "query($o: Id!, $s: Id!) { mcpServer(orgId: $o, id: $s) { \
+                 states { testedAt testError protocol program } tools { name digest newDigest definition } } }";
+    let tested = async || {
+        let shown = house.gql(query, json!({ "s": server })).await["mcpServer"].clone();
+        shown["states"][0]["testedAt"].is_string().then_some(shown)
+    };
+    let shown = found(tested).await.unwrap_or_else(|| panic!("{}", crew.machine.log()));
+    let state = &shown["states"][0];
+    assert!(state["testError"].is_null() && state["protocol"].is_string(), "{state}");
+    let tools = shown["tools"].as_array().unwrap();
+    let echo = tools.iter().find(|tool| tool["name"] == "echo").unwrap_or_else(|| panic!("{tools:?}"));
+    assert!(echo["digest"].is_string() && echo["definition"]["inputSchema"].is_object(), "{echo}");
+    assert!(tools.iter().all(|tool| tool["newDigest"].is_null()), "the test lists the same ones: {tools:?}");
+}
+
 fn echo(text: &str) -> String {
     format!("USE Everything_echo {}", json!({ "message": text }))
 }
@@ -126,6 +152,13 @@ async fn is_judged_switched_off_and_archived(options: &[&str]) {
     assert!(found(judged).await.is_some(), "{}", crew.machine.log());
     edits(&house, &crew, json!({ "approvalAskThreshold": 40 })).await;
     is_shown(&house, &crew, &server).await;
+    is_tested(&house, &crew, &server).await;
+    sets(&house, &server, json!({ "enabled": false, "risk": null })).await;
+    is_synced(&house, &crew).await;
+    house.adds(conversation, &echo("off")).await;
+    house.rests(conversation).await;
+    sets(&house, &server, json!({ "enabled": true })).await;
+    is_synced(&house, &crew).await;
 
     edits(&house, &crew, json!({ "disabledToolGroups": ["everything"] })).await;
     is_synced(&house, &crew).await;
@@ -144,7 +177,7 @@ async fn is_judged_switched_off_and_archived(options: &[&str]) {
     house.adds(conversation, &echo("four")).await;
     house.rests(conversation).await;
     let thread = format!("{:?}", house.thread(&crew, conversation).await);
-    for text in ["Echo: two", "Echo: four"] {
+    for text in ["Echo: off", "Echo: two", "Echo: four"] {
         assert!(!thread.contains(text), "{text}: {thread}");
     }
 }

@@ -4,6 +4,7 @@ mod credentials;
 mod mcp_judged;
 mod mcp_programs;
 mod mcp_servers;
+mod mcp_tools;
 mod network;
 mod skills;
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use muster_protocol::is_too_deep;
 use serde_json::{Value, json};
 
-use super::lines::MessageLine;
+use super::{lines::MessageLine, tools::LONGEST_NAME};
 use crate::{
     encoding,
     fields::Fields,
@@ -113,7 +113,7 @@ fn is_call(method: Option<&str>) -> bool {
 
 impl CalledTool {
     async fn read(shared: &Shared, params: &mut Fields<'_>) -> Result<Self, &'static str> {
-        let name = params.text("name").filter(|name| (1..=200).contains(&name.chars().count()));
+        let name = params.text("name").filter(|name| (1..=LONGEST_NAME).contains(&name.chars().count()));
         let name = name.ok_or("A tool call must name its tool, in at most 200 characters.")?;
         let raw = params.raw("arguments").unwrap_or("null");
         let too_long = "The arguments of a tool call may have at most 512 KiB.";

@@ -4,13 +4,15 @@
 //! - `client.rs`: a client and its messages; `session.rs`: the server's messages, and the judgement of calls.
 //! - `message.rs`: a parsed message of a client. `lines.rs`: lines and their memory.
 //! - `program.rs`: servers with secrets, run by the host outside of the agent's sandbox. `start_limit.rs`: how often.
-//! - `server_states.rs`: the servers' states, for people.
+//! - `server_states.rs`: the servers' states, for people. `tools.rs`: their tools, and which are hidden.
+//! - `connection_test.rs`: tests of a server, for people.
 //! - `remote.rs`: servers over HTTP, with headers hidden from the agent. `events.rs`: their streams.
 //!
 //! The agent's relay starts servers without secrets in the agent's sandbox (`muster-shim mcp SOCKET -- PROGRAM`). Their
 //! messages pass through here as well.
 
 mod client;
+mod connection_test;
 mod events;
 mod lines;
 mod message;
@@ -19,6 +21,7 @@ mod remote;
 mod server_states;
 mod session;
 mod start_limit;
+mod tools;
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,7 +34,10 @@ use tokio::{
     time::timeout,
 };
 
-pub use self::{server_states::ServerStates, session::SessionKey, start_limit::StartLimit};
+pub use self::{
+    connection_test::test_connection, server_states::ServerStates, session::SessionKey,
+    start_limit::StartLimit,
+};
 use crate::{bounds, fields::Fields, shared::Shared};
 
 /// Clients of a server per conversation: the agent starts them, and each takes memory and perhaps a process.
@@ -52,7 +58,7 @@ pub async fn serve(shared: Arc<Shared>, key: SessionKey, listener: UnixListener)
             let shared = Arc::clone(&shared);
             if let Ok(held) = Arc::clone(&slots).try_acquire_owned() {
                 clients.spawn(async move {
-                    client::serve(shared, key, stream).await;
+                    client::serve(shared, key, stream, false).await;
                     drop(held);
                 });
             } else if let Ok(held) = Arc::clone(&lobby).try_acquire_owned() {

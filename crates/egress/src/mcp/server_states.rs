@@ -4,10 +4,11 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use muster_protocol::{
     HostEvent,
-    event::{McpReport, McpState},
+    event::{McpReport, McpState, McpTool, McpToolReport},
 };
 use parking_lot::Mutex;
 
+use super::tools::REPORTED;
 use crate::{bounds, host_services::HostServices};
 
 /// All servers of a gate.
@@ -22,6 +23,8 @@ struct ServerState {
     /// The last report and its time.
     reported: Option<(McpReport, Instant)>,
     sessions: usize,
+    /// New tools reported since this time.
+    new_tools: (Instant, usize),
 }
 
 /// A counted session of a server; uncounted on drop.
@@ -81,6 +84,22 @@ impl ServerStates {
         self.change(server_id, |known| known.now.tools = tools);
     }
 
+    /// Reports new tools. Limits the rate: a server can define others with each list.
+    pub fn report_new_tools(&self, server_id: i64, is_first: bool, mut tools: Vec<McpTool>) {
+        self.change(server_id, |known| {
+            let (since, count) = &mut known.new_tools;
+            if since.elapsed() >= bounds::RETRY {
+                (*since, *count) = (Instant::now(), 0);
+            }
+            tools.truncate(bounds::LIST - *count);
+            *count += tools.len();
+        });
+        for tools in tools.chunks(REPORTED) {
+            let report = McpToolReport { server_id, is_first, tools: tools.to_vec() };
+            self.services.report(HostEvent::McpTools(report));
+        }
+    }
+
     /// Sends delayed reports.
     pub fn flush(&self) {
         for known in self.known.lock().values_mut() {
@@ -94,6 +113,7 @@ impl ServerStates {
             now: new_report(server_id, McpState::Idle),
             reported: None,
             sessions: 0,
+            new_tools: (Instant::now(), 0),
         });
         change(known);
         self.report_if_due(known);

@@ -1,12 +1,17 @@
 //! The server's side of a client session with an MCP server: it inspects and forwards the server's messages, and judges
 //! the client's calls.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use bytes::Bytes;
-use muster_protocol::plan::{Crossing, McpServer};
+use muster_protocol::{
+    event::McpTool,
+    plan::{Crossing, McpServer},
+};
 use parking_lot::Mutex;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
     sync::mpsc,
@@ -16,6 +21,7 @@ use tokio::{
 use super::{
     lines::MessageLine,
     message::{CalledTool, Message},
+    tools::{self, KnownTools},
 };
 use crate::{
     bounds,
@@ -43,6 +49,8 @@ const ASKED: &str = "Asked. No answer yet, and the call was not made. End your t
                      message of this conversation. Don't ask again.";
 const AWAY: &str = "The control plane can't be reached. Try again later.";
 pub const TAKEN: &str = "This agent no longer has this MCP server.";
+const NOT_USABLE: &str =
+    "This tool can't be used: it is switched off, or nobody has accepted its definition.";
 
 /// The tag of a line on the socket of a relay with its own program. Such a relay starts with `+`; all lines of other
 /// clients are messages.
@@ -80,6 +88,10 @@ pub struct Session {
     /// The end of the program's standard error.
     stderr: Mutex<String>,
     tools: Mutex<Vec<String>>,
+    /// Whether the server's tools were unknown at the beginning.
+    is_first: bool,
+    /// Known tools that the server has listed with another definition.
+    changed: Mutex<BTreeSet<String>>,
 }
 
 /// Open tasks.
@@ -90,31 +102,30 @@ pub struct Open {
     pub requests: HashMap<String, AbortHandle>,
 }
 
-/// A server's answer with its tools.
-#[derive(Deserialize)]
-struct ToolList {
-    tools: Vec<Listing>,
-    #[serde(rename = "nextCursor")]
-    next_cursor: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Listing {
-    name: String,
-}
-
 impl Session {
     /// A session, and the output to its client.
-    pub fn new(shared: Arc<Shared>, key: SessionKey) -> (Arc<Self>, mpsc::Receiver<ClientOutput>) {
+    pub fn new(
+        shared: Arc<Shared>,
+        key: SessionKey,
+        rules: &Rules,
+    ) -> (Arc<Self>, mpsc::Receiver<ClientOutput>) {
         let (out, waiting) = mpsc::channel(bounds::QUEUE);
         let (open, asked) = (Mutex::default(), Mutex::default());
-        let (stderr, tools) = (Mutex::default(), Mutex::default());
-        (Arc::new(Self { shared, key, out, open, asked, stderr, tools }), waiting)
+        let (stderr, tools, changed) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let server = rules.mcp_servers.iter().find(|server| server.id == key.server_id);
+        let is_first = server.is_some_and(|server| server.tools.is_none());
+        (Arc::new(Self { shared, key, out, open, asked, stderr, tools, is_first, changed }), waiting)
     }
 
     /// The server in the current rules.
     pub fn server_of<'a>(&self, rules: &'a Rules) -> Option<&'a McpServer> {
         rules.mcp_servers.iter().find(|server| server.id == self.key.server_id)
+    }
+
+    /// The server's known tools in the current rules. `None`: all tools may be used.
+    fn known_tools<'a>(&self, rules: &'a Rules) -> Option<KnownTools<'a>> {
+        let pins = self.server_of(rules)?.tools.as_deref()?;
+        Some(KnownTools { pins, is_first: self.is_first })
     }
 
     /// Spawns a task that ends with the session, unless too many requests are open.
@@ -134,10 +145,13 @@ impl Session {
 
     /// Handles a line of the server. Lines that are not messages are dropped. Returns the raw id of a response.
     pub async fn handle_server_line(&self, MessageLine { bytes, mut held }: MessageLine) -> Option<String> {
-        let fields = Fields::read(&bytes)?;
+        let mut fields = Fields::read(&bytes)?;
         let answers = fields.raw("id").filter(|_| !fields.has("method")).map(str::to_owned);
         if let Some(method) = answers.as_ref().and_then(|id| self.asked.lock().remove(id)) {
             self.update_state(method, &fields);
+        }
+        if let Some(result) = self.hide_tools(&fields) {
+            fields.set("result", result);
         }
         let text = fields.write(bytes.len());
         held.shrink(text.len());
@@ -154,20 +168,42 @@ impl Session {
                 let words = answer.within("error").and_then(|error| error.text("message"));
                 self.report_failure(&words.unwrap_or_else(|| "It refused to start a session.".to_owned()));
             }
-            (_, Some(result)) => {
-                let Ok(listed) = muster_json::from_str::<ToolList>(result) else { return };
+            (_, Some(_)) => {
+                let result = answer.within("result").filter(|result| result.has("tools"));
+                let Some(result) = result else { return };
+                let listed = tools::listed(&result);
                 let mut tools = self.tools.lock();
                 // The next page of a list, or the list starts over.
                 let mut all = std::mem::take(&mut *tools);
-                all.extend(listed.tools.into_iter().take(bounds::LIST).map(|tool| truncate_name(tool.name)));
+                all.extend(listed.iter().map(|tool| truncate_name(tool.name.clone())));
                 all.truncate(bounds::LIST);
-                if listed.next_cursor.is_some() {
+                if result.text("nextCursor").is_some() {
                     tools.clone_from(&all);
                 }
                 shared.states.report_tools(server_id, all);
+                self.report_new_tools(listed);
             }
             (_, None) => {}
         }
+    }
+
+    /// Reports tools that the rules don't know, or know with another definition.
+    fn report_new_tools(&self, mut listed: Vec<McpTool>) {
+        let rules = self.shared.rules.borrow().clone();
+        let Some(server) = rules.as_ref().and_then(|rules| self.server_of(rules)) else { return };
+        let pins = server.tools.as_deref().unwrap_or_default();
+        let is_known =
+            |tool: &McpTool| pins.iter().any(|pin| pin.name == tool.name && pin.digest == tool.digest);
+        listed.retain(|tool| tools::is_callable(&tool.name) && !is_known(tool));
+        self.shared.states.report_new_tools(self.key.server_id, self.is_first, listed);
+    }
+
+    /// The result of an answer without its hidden tools, if it lists tools. The answer's id doesn't matter: a server
+    /// could write it in another way than the client.
+    fn hide_tools(&self, answer: &Fields<'_>) -> Option<String> {
+        let rules = self.shared.rules.borrow().clone()?;
+        let known = self.known_tools(&rules)?;
+        tools::hide(answer.raw("result")?, known, &mut self.changed.lock())
     }
 
     /// Appends to the program's stderr. Keeps more of its end than people see, so that secrets are removed before it is
@@ -206,7 +242,7 @@ impl Session {
 
     /// Judges a tool call: by the current rules, by the control plane or a person, and by the rules at that time.
     pub async fn authorize_call(&self, called: CalledTool) -> Result<(), String> {
-        let name = self.require_allowed()?;
+        let name = self.require_allowed(&called.name)?;
         let tool = format!("{name}.{}", called.name);
         let title = format!("Use {tool}");
         let crossing = Crossing {
@@ -217,7 +253,9 @@ impl Session {
         };
         let asking = CrossingRequest { crossing, conversation_id: Some(self.key.conversation_id), title };
         match self.shared.services.judge(asking).await {
-            CrossingDecision::Allowed | CrossingDecision::Approved => self.require_allowed().map(drop),
+            CrossingDecision::Allowed | CrossingDecision::Approved => {
+                self.require_allowed(&called.name).map(drop)
+            }
             CrossingDecision::Refused { reason } => Err(format!("The call was not made. {reason}")),
             CrossingDecision::Asked => Err(ASKED.to_owned()),
         }
@@ -231,14 +269,18 @@ impl Session {
         switched_off(&rules, self.server_of(&rules)?)
     }
 
-    /// The server's name, if the current rules allow its use.
-    fn require_allowed(&self) -> Result<String, String> {
+    /// The server's name, if the current rules allow the use of its tool.
+    fn require_allowed(&self, tool: &str) -> Result<String, String> {
         let rules = self.shared.rules.borrow().clone().ok_or(AWAY)?;
         let server = self.server_of(&rules).ok_or(TAKEN)?;
-        match switched_off(&rules, server) {
-            Some(why) => Err(why),
-            None => Ok(server.name.clone()),
+        if let Some(why) = switched_off(&rules, server) {
+            return Err(why);
         }
+        let known = self.known_tools(&rules);
+        if known.is_some_and(|known| !known.allow(tool) || self.changed.lock().contains(tool)) {
+            return Err(NOT_USABLE.to_owned());
+        }
+        Ok(server.name.clone())
     }
 }
 

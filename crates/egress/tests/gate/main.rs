@@ -14,6 +14,7 @@
 mod figures;
 mod mcp;
 mod mcp_sessions;
+mod mcp_tools;
 mod model;
 mod model_attachments;
 mod model_refusals;

@@ -21,7 +21,7 @@ use crate::{
 };
 
 pub fn server(id: i64, name: &str, transport: McpTransport) -> McpServer {
-    McpServer { id, name: name.to_owned(), transport, reads_workspace: false }
+    McpServer { id, name: name.to_owned(), transport, reads_workspace: false, tools: None }
 }
 
 pub fn secret(name: &str) -> Vec<Variable> {

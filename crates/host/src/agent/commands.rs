@@ -123,6 +123,13 @@ impl Agent {
                 }
                 self.changes.done.push(envelope.seq);
             }
+            Command::TestMcp { server_id } => {
+                self.open_gate();
+                if let Some(gate) = &self.calls.gate {
+                    gate.test_mcp(server_id);
+                }
+                self.changes.done.push(envelope.seq);
+            }
             Command::Sync => self.ask_control_plane(PlanRequest::Launch, AskReason::Sync(envelope)),
         }
     }

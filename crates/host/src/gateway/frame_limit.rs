@@ -2,7 +2,7 @@
 
 use muster_protocol::{
     Event, FromHost, HostEvent, LARGEST_FRAME,
-    event::{Content, McpReport, Message, Offer, TurnEnd},
+    event::{Content, McpReport, McpTest, McpTool, McpToolReport, Message, Offer, TurnEnd},
     plan::Destination,
     spending::ModelCall,
 };
@@ -104,6 +104,21 @@ fn trim_event(what: &HostEvent) -> HostEvent {
                 tools: tools.iter().take(32).map(|tool| short(tool, 256)).collect(),
             })
         }
+        HostEvent::McpTools(McpToolReport { server_id, is_first, tools }) => {
+            HostEvent::McpTools(McpToolReport {
+                server_id: *server_id,
+                is_first: *is_first,
+                tools: tools.iter().take(32).map(without_definition).collect(),
+            })
+        }
+        HostEvent::McpTested(McpTest { server_id, protocol, program, error }) => {
+            HostEvent::McpTested(McpTest {
+                server_id: *server_id,
+                protocol: protocol.as_deref().map(cut),
+                program: program.as_deref().map(cut),
+                error: error.as_deref().map(cut),
+            })
+        }
         HostEvent::BackedUp { backup_id, bytes, sha256, error } => HostEvent::BackedUp {
             backup_id: *backup_id,
             bytes: *bytes,
@@ -127,6 +142,10 @@ fn without_content(Message { conversation_id, turn_id, key, content: _ }: &Messa
         format!("Something that the agent said is left out: it is larger than {} KiB.", LARGEST_FRAME / 1024);
     let content = Content::Error { code: "TOO_LARGE".to_owned(), text };
     Message { conversation_id: *conversation_id, turn_id: *turn_id, key: cut(key), content }
+}
+
+fn without_definition(McpTool { name, digest, definition: _ }: &McpTool) -> McpTool {
+    McpTool { name: short(name, 1024), digest: short(digest, 256), definition: None }
 }
 
 fn offers(all: &[Offer]) -> Vec<Offer> {
@@ -251,6 +270,15 @@ mod tests {
                 stderr: some(),
                 tools: vec![owned(); entries],
             }),
+            HostEvent::McpTools(McpToolReport {
+                server_id: 5,
+                is_first: true,
+                tools: vec![
+                    McpTool { name: owned(), digest: owned(), definition: Some(json!([text])) };
+                    entries
+                ],
+            }),
+            HostEvent::McpTested(McpTest { server_id: 5, protocol: some(), program: some(), error: some() }),
             HostEvent::BackedUp { backup_id: 1, bytes: Some(2), sha256: some(), error: some() },
             HostEvent::Restored { backup_id: 1, error: some() },
             HostEvent::Refused { command_id: 1, reason: RefusedReason::Stale },

@@ -293,7 +293,7 @@ fn shell(script: &str, environment: Vec<Variable>) -> McpTransport {
 }
 
 fn server(id: i64, name: &str, transport: McpTransport) -> McpServer {
-    McpServer { id, name: name.to_owned(), transport, reads_workspace: false }
+    McpServer { id, name: name.to_owned(), transport, reads_workspace: false, tools: None }
 }
 
 /// Waits for a matching report of a server.
@@ -345,6 +345,15 @@ async fn a_server_in_the_sandbox_is_judged_and_shown() {
     let works =
         is_reported(&plane, 5, |report| report.state == McpState::Running && !report.tools.is_empty()).await;
     assert_eq!((works.tools, works.error), (vec!["count".to_owned()], None));
+    plane.order(7, 1, Command::TestMcp { server_id: 5 });
+    let result = |state: &State| {
+        state.events_of(7).find_map(|what| match what {
+            HostEvent::McpTested(test) => Some(test.clone()),
+            _ => None,
+        })
+    };
+    let tested = plane.wait("its connection is tested", result).await;
+    assert_eq!((tested.program.as_deref(), tested.error), (Some("s 1"), None));
     let absent = is_reported(&plane, 6, |report| report.state == McpState::Failed).await;
     assert!(absent.stderr.as_deref().unwrap_or_default().contains("/srv/no-such-program"), "{absent:?}");
     let loud = is_reported(&plane, 8, |report| report.state == McpState::Failed).await;

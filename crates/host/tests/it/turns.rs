@@ -98,8 +98,13 @@ async fn no_secret_is_kept_in_the_folder_or_in_the_log() {
             args: Vec::new(),
             environment: vec![secret("MCP")],
         };
-        plan.mcp_servers =
-            vec![McpServer { id: 5, name: "broken".to_owned(), transport, reads_workspace: false }];
+        plan.mcp_servers = vec![McpServer {
+            id: 5,
+            name: "broken".to_owned(),
+            transport,
+            reads_workspace: false,
+            tools: None,
+        }];
     });
     plane.launch(7, 1).await;
     let turn = plane.turn(7, 1, 70, "env TOKEN");

@@ -36,6 +36,7 @@ async fn unresumable_sessions_report_missing_servers() {
         name: format!("server{id}"),
         transport: McpTransport::Http { url: url.to_owned(), headers: Vec::new() },
         reads_workspace: false,
+        tools: None,
     };
     let synced = async |servers: Vec<McpServer>| {
         let count = |state: &State| state.events_of(7).filter(|what| **what == HostEvent::Synced).count();

@@ -8,9 +8,10 @@ import { useOrg } from '../../app/organization'
 import { RadioGroup } from '../../ui/choices'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
-import { TextInput } from '../../ui/inputs'
+import { Select, TextInput } from '../../ui/inputs'
 import { LinesInput } from '../../ui/lines-input'
 import { Notice } from '../../ui/problem'
+import { CATALOGUE, type Known } from './catalogue'
 import { TRANSPORTS, type Transport, transportInput } from './transport'
 
 const Create = graphql(`
@@ -36,6 +37,18 @@ export function CreateMcpServer({
   const [args, setArgs] = useState<string[]>([])
   const [errors, setErrors] = useState<Record<string, string>>({})
   const [problem, setProblem] = useState<string | null>(null)
+  const [known, setKnown] = useState<Known>()
+  const fill = (chosen: string) => {
+    const entry = CATALOGUE.find(({ name }) => name === chosen)
+    if (!entry) return
+    setKnown(entry)
+    setName(entry.name)
+    setDescription(entry.description)
+    setTransport(entry.transport)
+    setUrl(entry.url ?? '')
+    setCommand(entry.command ?? '')
+    setArgs(entry.args ?? [])
+  }
   const submit = async () => {
     const wrong = refusalsOf('CreateMcpServerInput', {
       name,
@@ -61,6 +74,22 @@ export function CreateMcpServer({
       onSubmit={submit}
       onClose={onClose}
     >
+      <Field label="Known server" hint="Fills in the form. Its documentation says what it needs." optional>
+        <Select
+          value={known?.name ?? null}
+          onValue={fill}
+          placeholder="None"
+          options={CATALOGUE.map(({ name, title }) => ({ value: name, label: title }))}
+        />
+      </Field>
+      {known && (
+        <p className="text-sm text-muted">
+          {known.credential ?? 'It needs no credential.'}{' '}
+          <a className="link" href={known.documentation} target="_blank" rel="noreferrer">
+            Documentation
+          </a>
+        </p>
+      )}
       <Field label="Name" error={errors.name}>
         <TextInput value={name} onValue={setName} autoComplete="off" />
       </Field>

@@ -16,14 +16,17 @@ import { labelIn, SectionField, SectionForm, SectionPart } from '../../ui/sectio
 import { ListSkeleton } from '../../ui/skeleton'
 import { useSection } from '../../ui/use-section'
 
+import { ConnectionTest } from './connection-test'
+import { McpTools } from './tools'
 import { TRANSPORTS } from './transport'
 
 const McpServerQuery = graphql(`
   query McpServer($orgId: Id!, $id: Id!) {
     mcpServer(orgId: $orgId, id: $id) {
-      id name description transport command args url auth revision archivedAt viewerCan
+      id name description transport command args url auth revision newTools archivedAt viewerCan
       agents { id name avatarUrl }
-      states { status error stderr tools reportedAt agent { id name } }
+      tools { name definition digest newDefinition newDigest enabled risk }
+      states { status error stderr tools reportedAt testAskedAt testedAt testError protocol program agent { id name } }
     }
   }
 `)
@@ -68,6 +71,8 @@ export function McpServerPeek({ id, onClose }: { id: number; onClose: () => void
             <Edit server={server} />
           </Gate>
           <AssignedAgents kind="mcp" what="this MCP server" record={server} may="mcp.edit" />
+          {!server.archivedAt && <ConnectionTest server={server} />}
+          <McpTools server={server} />
           <McpStates states={server.states} nameOf={({ agent }) => agent?.name} />
           <ArchiveButton
             what="MCP server"

@@ -8,6 +8,7 @@ import {
   nameColumn,
   ResourcePage,
 } from '../../app/resource-page'
+import { Badge } from '../../ui/badge'
 import type { Column } from '../../ui/table'
 import { Visible } from '../../ui/visible'
 import { CreateMcpServer } from './create-mcp-server'
@@ -17,7 +18,7 @@ const McpServersQuery = graphql(`
   query McpServers($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $sort: ListSort, $includeArchived: Boolean) {
     mcpServers(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: $sort, includeArchived: $includeArchived) {
       total
-      data { id name description transport command url createdAt updatedAt archivedAt assignmentCount }
+      data { id name description transport command url createdAt updatedAt archivedAt assignmentCount newTools }
     }
   }
 `)
@@ -31,10 +32,20 @@ const COLUMNS: Column<NonNullable<Data['mcpServers']>['data'][number]>[] = [
     head: 'Where',
     width: '1.6fr',
     from: 'md',
-    cell: ({ command, url }) => (
-      <span className="truncate font-mono text-sm">
-        <Visible text={url ?? command ?? ''} />
-      </span>
+    cell: ({ command, url, newTools }) => (
+      <>
+        <span className="truncate font-mono text-sm">
+          <Visible text={url ?? command ?? ''} />
+        </span>
+        {newTools > 0 && (
+          <Badge
+            tone="warn"
+            tip="Their definitions are new or have changed. Nobody can use them until you accept them."
+          >
+            {newTools} {newTools === 1 ? 'tool' : 'tools'} to accept
+          </Badge>
+        )}
+      </>
     ),
   },
   AGENTS_COLUMN,

@@ -142,7 +142,7 @@ fn variable_name(credential: &str, label: &str) -> String {
     if begins { format!("_{name}") } else { name.to_owned() }
 }
 
-/// An MCP server with the credentials that it needs and may have.
+/// An MCP server with the credentials that it needs and may have, without its tools.
 pub fn mcp_server(server: Callable, credentials: &[OpenedCredential]) -> McpServer {
     let url = server.url.clone().unwrap_or_default();
     let address = url::Url::parse(&url).ok();
@@ -165,7 +165,7 @@ pub fn mcp_server(server: Callable, credentials: &[OpenedCredential]) -> McpServ
         enums::McpTransport::Sse => McpTransport::Sse { url, headers: headers(needed()) },
     };
     let reads_workspace = server.workspace == enums::McpWorkspace::Read;
-    McpServer { id: server.id, name: server.name, transport, reads_workspace }
+    McpServer { id: server.id, name: server.name, transport, reads_workspace, tools: None }
 }
 
 /// Whether an address is one of a credential's destinations, or below it.

@@ -12,7 +12,7 @@ mod withheld;
 
 use muster_protocol::{
     LARGEST_FRAME,
-    plan::{LaunchPlan, Limits, Network, Skill},
+    plan::{LaunchPlan, Limits, McpServer, Network, Skill},
 };
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
@@ -85,6 +85,12 @@ async fn build_plan(tx: &Tx, agent: &agents::Model) -> Result<LaunchPlan> {
         version: skill.version,
     });
     let mcp_servers = mcp_servers::of_agent(tx, agent.id).await?;
+    let mut pins = mcp_servers::tools::pins(tx, &mcp_servers).await?;
+    let mcp_servers = mcp_servers.into_iter().map(|server| {
+        let tools = pins.remove(&server.id);
+        McpServer { tools, ..access::mcp_server(server, &opened) }
+    });
+    let mcp_servers: Vec<McpServer> = mcp_servers.collect();
     let allowed = network::allowed(tx).await?;
     let enforced = tx.scope.core.risk.categories();
     Ok(LaunchPlan {
@@ -108,7 +114,7 @@ async fn build_plan(tx: &Tx, agent: &agents::Model) -> Result<LaunchPlan> {
         prices: spending::prices_now(tx, agent.id).await?,
         metered: spending::is_metered(tx, agent.id).await?,
         skills: skills.collect(),
-        mcp_servers: mcp_servers.into_iter().map(|server| access::mcp_server(server, &opened)).collect(),
+        mcp_servers,
         limits: Limits { memory_mb: agent.memory_mb_override, cpus: agent.cpu_override, start_seconds: None },
         profile: image.profile,
         stopped: false,

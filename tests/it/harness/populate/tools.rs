@@ -62,9 +62,28 @@ impl Filler<'_> {
                     row.push(("error", (i % 2 == 1).then(|| "It has ended.".to_owned()).into()));
                     row.push(("stderr", (i % 2 == 1).then(|| "No such file".to_owned()).into()));
                     row.push(("tools", json!(["echo"]).into()));
+                    row.push(("test_asked_at", self.at(i)));
+                    row.push(("tested_at", self.at(i)));
+                    row.push(("test_error", (i % 2 == 1).then(|| "It did not start.".to_owned()).into()));
+                    row.push(("protocol", i.is_multiple_of(2).then(|| "2025-06-18".to_owned()).into()));
+                    row.push(("program", i.is_multiple_of(2).then(|| "everything 1".to_owned()).into()));
                 }
                 self.link(table, row).await;
             }
+        }
+        for name in ["echo", "sum"] {
+            let definition = |words: &str| json!({ "name": name, "description": words });
+            let row = vec![
+                ("mcp_server_id", mcp.into()),
+                ("name", text(name)),
+                ("definition", definition("It works.").into()),
+                ("digest", text(format!("{name}-1"))),
+                ("new_definition", (name == "echo").then(|| definition("It works well.")).into()),
+                ("new_digest", (name == "echo").then(|| "echo-2".to_owned()).into()),
+                ("risk", (i % 2 == 1).then_some(30_i64).into()),
+                ("known_since", self.at(i)),
+            ];
+            self.link("mcp_server_tools", row).await;
         }
         all.credentials.push(credential);
         all.mcp_servers.push(mcp);

@@ -1,0 +1,100 @@
+// Tests the connection to an MCP server, as one of its agents, and shows the result.
+import { useState } from 'react'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { useOrg } from '../../app/organization'
+import type { Governed } from '../../permissions/can'
+import { Gate } from '../../permissions/gate'
+import { Button } from '../../ui/button'
+import { Field } from '../../ui/field'
+import { Select } from '../../ui/inputs'
+import { Panel } from '../../ui/page'
+import { Notice } from '../../ui/problem'
+import { Time } from '../../ui/time'
+import { Visible } from '../../ui/visible'
+
+const Test = graphql(`
+  mutation TestMcpServer($orgId: Id!, $id: Id!, $agentId: Id!) {
+    testMcpServer(orgId: $orgId, id: $id, agentId: $agentId) {
+      id states { status error stderr tools reportedAt testAskedAt testedAt testError protocol program agent { id name } }
+    }
+  }
+`)
+
+interface State {
+  testAskedAt: string | null
+  testedAt: string | null
+  testError: string | null
+  protocol: string | null
+  program: string | null
+  agent: { id: number } | null
+}
+
+interface Server extends Governed {
+  id: number
+  agents: readonly { id: number; name: string }[]
+  states: readonly State[]
+}
+
+export function ConnectionTest({ server }: { server: Server }) {
+  const { id: orgId } = useOrg()
+  const test = useAct(Test)
+  const [chosen, choose] = useState<number | null>(null)
+  const agent = server.agents.find(({ id }) => id === chosen) ?? server.agents[0]
+  const state = server.states.find((state) => state.agent?.id === agent?.id)
+  return (
+    <Panel
+      title="Connection"
+      about="The host of a running agent starts a session and lists the tools, under the agent’s rules."
+    >
+      {!agent ? (
+        <p className="text-muted">Assign the MCP server to an agent first.</p>
+      ) : (
+        <Gate on={server} may="mcp.edit">
+          <div className="mb-2 flex flex-wrap items-end gap-2">
+            {server.agents.length > 1 && (
+              <Field label="As" className="w-56">
+                <Select
+                  value={String(agent.id)}
+                  onValue={(id) => choose(Number(id))}
+                  options={server.agents.map(({ id, name }) => ({ value: String(id), label: name }))}
+                />
+              </Field>
+            )}
+            <Button
+              busy={test.pending}
+              onClick={() => void test({ orgId, id: server.id, agentId: agent.id })}
+            >
+              Test the connection
+            </Button>
+          </div>
+        </Gate>
+      )}
+      {state?.testAskedAt && <Result state={state} />}
+    </Panel>
+  )
+}
+
+function Result({ state }: { state: State }) {
+  if (!state.testedAt) {
+    return (
+      <p className="text-sm text-muted" role="status">
+        The host was asked <Time at={state.testAskedAt} />, and has not answered yet.
+      </p>
+    )
+  }
+  if (state.testError) {
+    return (
+      <Notice>
+        <Visible text={state.testError} />
+      </Notice>
+    )
+  }
+  const words = [state.program, state.protocol && `protocol ${state.protocol}`].filter(Boolean).join(', ')
+  return (
+    <p className="text-sm" role="status">
+      It works{words && ': '}
+      <Visible text={words} /> <Time at={state.testedAt} />
+    </p>
+  )
+}
