@@ -141,6 +141,7 @@ CREATE UNIQUE INDEX turns_queued ON turns (organization_id, conversation_id) WHE
 CREATE UNIQUE INDEX turns_open ON turns (organization_id, conversation_id) WHERE state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT');
 CREATE INDEX turns_conversation ON turns (organization_id, conversation_id, id);
 CREATE INDEX turns_agent ON turns (organization_id, agent_id, id);
+CREATE INDEX turns_started ON turns (organization_id, started_at); -- The usage of days.
 CREATE INDEX turns_state ON turns (organization_id, state, id);
 CREATE INDEX turns_unfinished ON turns (organization_id, agent_id) WHERE ended_at IS NULL;
 CREATE INDEX turns_caused_by_token ON turns (organization_id, caused_by_token_id) WHERE caused_by_token_id IS NOT NULL;
