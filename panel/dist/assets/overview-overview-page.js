@@ -1,4 +1,4 @@
-import{n as e}from"./rolldown-runtime.js";import{t}from"./octagon-x.js";import{Ct as n,Tt as r,_t as i,kn as a,vt as o,w as s,xt as c}from"./shared.js";import{D as l,c as u,d,i as f,k as p,r as m}from"./shell.js";var h=s(`
+import{n as e}from"./rolldown-runtime.js";import{t}from"./octagon-x.js";import{An as n,Ct as r,Tt as i,_t as a,vt as o,w as s,xt as c}from"./shared.js";import{A as l,O as u,f as d,i as f,l as p,r as m}from"./shell.js";var h=s(`
   fragment AttentionApproval on Approval {
     id title severity risk expiresAt createdAt assigneeName
     agent { id name avatarUrl }
@@ -13,7 +13,7 @@ import{n as e}from"./rolldown-runtime.js";import{t}from"./octagon-x.js";import{C
     agent { id name avatarUrl }
     lastMessage { seq kind preview }
   }
-`),v=e({OverviewPage:()=>S}),y=a(),b=i(()=>n(()=>import(`./overview-lines.js`),[],import.meta.url),`Attention`);b.preload();var x=s(`
+`),v=e({OverviewPage:()=>S}),y=n(),b=a(()=>r(()=>import(`./overview-lines.js`),[],import.meta.url),`Attention`);b.preload();var x=s(`
   query Overview($orgId: Id!) {
     overview(orgId: $orgId) {
       pendingApprovals { total mine nextExpiresAt bySeverity { severity count } }
@@ -34,4 +34,4 @@ import{n as e}from"./rolldown-runtime.js";import{t}from"./octagon-x.js";import{C
       data { id ...AttentionConversation }
     }
   }
-`,[h,g,_]);function S(){let e=p(),n=u(),{data:i,error:a,loading:s,refetch:h}=d({query:x,variables:{orgId:e.id},on:[`APPROVAL`,`AGENT`,`CONVERSATION`,`SERVER`,`CHANNEL`]}),g=i?.overview;return(0,y.jsxs)(y.Fragment,{children:[(0,y.jsx)(f,{title:`Overview`,actions:!e.stopped&&(0,y.jsx)(l,{may:`organization.stop`,children:(0,y.jsx)(r,{icon:t,onClick:n,tip:`Stops all agents of the organization at once`,children:`Stop all agents`})})}),(0,y.jsx)(m,{children:(0,y.jsxs)(`div`,{className:`w-full max-w-4xl px-4 py-6 sm:px-6`,children:[s&&(0,y.jsx)(o,{}),!g&&a&&(0,y.jsx)(c,{error:a,retry:h}),g&&(0,y.jsx)(b,{overview:g,approvals:i.approvalFeed?.data??[],failed:i.agentFeed?.data??[],unread:i.conversationFeed?.data??[]})]})})]})}export{S as OverviewPage,_ as i,g as n,h as r,v as t};
+`,[h,g,_]);function S(){let e=l(),n=p(),{data:r,error:a,loading:s,refetch:h}=d({query:x,variables:{orgId:e.id},on:[`APPROVAL`,`AGENT`,`CONVERSATION`,`SERVER`,`CHANNEL`]}),g=r?.overview;return(0,y.jsxs)(y.Fragment,{children:[(0,y.jsx)(f,{title:`Overview`,doc:`panel.md#pages`,actions:!e.stopped&&(0,y.jsx)(u,{may:`organization.stop`,children:(0,y.jsx)(i,{icon:t,onClick:n,tip:`Stops all agents of the organization at once`,children:`Stop all agents`})})}),(0,y.jsx)(m,{children:(0,y.jsxs)(`div`,{className:`w-full max-w-4xl px-4 py-6 sm:px-6`,children:[s&&(0,y.jsx)(o,{}),!g&&a&&(0,y.jsx)(c,{error:a,retry:h}),g&&(0,y.jsx)(b,{overview:g,approvals:r.approvalFeed?.data??[],failed:r.agentFeed?.data??[],unread:r.conversationFeed?.data??[]})]})})]})}export{S as OverviewPage,_ as i,g as n,h as r,v as t};

@@ -1,4 +1,4 @@
-import{S as e,lt as t,m as n,p as r,w as i,zt as a}from"./shared.js";import{v as o}from"./shell.js";var s=i(`
+import{S as e,lt as t,m as n,p as r,w as i,zt as a}from"./shared.js";import{y as o}from"./shell.js";var s=i(`
   query ShellPreferences { viewer { preferences } }
 `),c=i(`
   mutation SetPreferences($preferences: JSON!) {

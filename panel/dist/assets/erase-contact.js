@@ -1,0 +1,5 @@
+import{r as e}from"./rolldown-runtime.js";import{An as t,Mn as n,Tt as r,g as i,w as a}from"./shared.js";import{A as o,O as s}from"./shell.js";import{a as c}from"./forms.js";import{s as l}from"./records.js";var u=e(n(),1),d=t(),f=a(`
+    mutation EraseContact($orgId: Id!, $contactId: Id!) {
+      eraseContact(orgId: $orgId, contactId: $contactId) { ...ErasureFields }
+    }
+  `,[l]);function p({id:e,name:t}){let n=o(),a=i(f),[l,p]=(0,u.useState)(!1);return(0,d.jsxs)(s,{may:`organization.erase`,children:[(0,d.jsx)(r,{size:`sm`,className:`mt-3`,onClick:()=>p(!0),children:`Erase the contact`}),(0,d.jsx)(c,{open:l,onClose:()=>p(!1),title:`Erase ${t}?`,action:`Schedule the erasure`,busy:a.pending,onConfirm:async()=>{let t={orgId:n.id,contactId:e};await a(t,{said:`The erasure is scheduled: see Settings, Data`}),p(!1)},children:`After a grace period their name and addresses are replaced for good, and their raw e-mails deleted, so no answer reaches them through their conversations. The texts of messages stay.`})]})}export{p as t};

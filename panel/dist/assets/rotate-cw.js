@@ -1,1 +1,0 @@
-import{Vt as e}from"./shared.js";var t={node:[[`path`,{d:`M21 12a9 9 0 1 1-9-9c2.52 0 4.93 1 6.74 2.74L21 8`}],[`path`,{d:`M21 3v5h-5`}]]};t.node;var n=e(t);export{n as t};
