@@ -61,27 +61,7 @@ fn trim_event(what: &HostEvent) -> HostEvent {
         HostEvent::Asked(request) => HostEvent::Withdrawn { request: cut(&request.request) },
         HostEvent::Withdrawn { request } => HostEvent::Withdrawn { request: cut(request) },
         HostEvent::AuthRequired { detail } => HostEvent::AuthRequired { detail: cut(detail) },
-        HostEvent::ModelCalled(ModelCall {
-            turn_id,
-            provider,
-            model,
-            started_at,
-            millis,
-            status,
-            usage,
-            cache_hour,
-            lease_id,
-        }) => HostEvent::ModelCalled(ModelCall {
-            turn_id: *turn_id,
-            provider: cut(provider),
-            model: cut(model),
-            started_at: *started_at,
-            millis: *millis,
-            status: *status,
-            usage: *usage,
-            cache_hour: *cache_hour,
-            lease_id: *lease_id,
-        }),
+        HostEvent::ModelCalled(call) => HostEvent::ModelCalled(trim_call(call)),
         HostEvent::Limited { credential_id, model, until, detail } => HostEvent::Limited {
             credential_id: *credential_id,
             model: cut(model),
@@ -134,6 +114,21 @@ fn trim_event(what: &HostEvent) -> HostEvent {
         | HostEvent::NotWaiting { approval_id: _ }
         | HostEvent::LeaseReturned { lease_id: _ }
         | HostEvent::Refused { command_id: _, reason: _ } => what.clone(),
+    }
+}
+
+fn trim_call(call: &ModelCall) -> ModelCall {
+    let ModelCall { turn_id, provider, model, started_at, millis, status, usage, cache_hour, lease_id } = call;
+    ModelCall {
+        turn_id: *turn_id,
+        provider: cut(provider),
+        model: cut(model),
+        started_at: *started_at,
+        millis: *millis,
+        status: *status,
+        usage: *usage,
+        cache_hour: *cache_hour,
+        lease_id: *lease_id,
     }
 }
 
