@@ -118,7 +118,8 @@ fn trim_event(what: &HostEvent) -> HostEvent {
 }
 
 fn trim_call(call: &ModelCall) -> ModelCall {
-    let ModelCall { turn_id, provider, model, started_at, millis, status, usage, cache_hour, lease_id } = call;
+    let ModelCall { turn_id, provider, model, started_at, millis, status, usage, cache_hour, lease_id } =
+        call;
     ModelCall {
         turn_id: *turn_id,
         provider: cut(provider),
