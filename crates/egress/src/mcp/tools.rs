@@ -27,8 +27,8 @@ pub struct KnownTools<'a> {
     pub is_first: bool,
 }
 
-impl KnownTools<'_> {
-    fn pin(&self, name: &str) -> Option<&ToolPin> {
+impl<'a> KnownTools<'a> {
+    fn pin(&self, name: &str) -> Option<&'a ToolPin> {
         self.pins.iter().find(|pin| pin.name == name)
     }
 
@@ -43,20 +43,30 @@ impl KnownTools<'_> {
 }
 
 /// Removes hidden tools from the result of a request, if it is a list of tools. Returns the result, and adds the names
-/// of tools with another definition to `changed`. An object with too many fields could hide a list: nothing of it stays.
-pub fn hide(result: &str, known: KnownTools<'_>, changed: &mut BTreeSet<String>) -> Option<String> {
+/// of tools with another definition to `changed`. If nothing is known, only tools that can't be reported are hidden.
+///
+/// Nothing stays of an object that could hide a list among too many fields, or under a name that some readers take for
+/// `tools`.
+pub fn hide(result: &str, known: Option<KnownTools<'_>>, changed: &mut BTreeSet<String>) -> Option<String> {
     let Some(mut result) = Fields::read(result.as_bytes()) else {
         return result.starts_with('{').then(|| "{}".to_owned());
     };
+    if result.misspells(&["tools"]) {
+        return Some("{}".to_owned());
+    }
     let mut shown = String::new();
     let is_list = each(result.raw("tools")?.as_bytes(), |item| {
-        let Some(tool) = describe(item) else { return };
-        if known.show(&tool) {
+        let Some(tool) = describe(item).filter(|tool| is_callable(&tool.name)) else { return };
+        if known.is_none_or(|known| known.show(&tool)) {
             changed.remove(&tool.name);
             shown.push_str(if shown.is_empty() { "" } else { "," });
-            // Between values a newline is a space; texts contain none.
-            shown.push_str(&String::from_utf8_lossy(item).replace(['\n', '\r'], " "));
-        } else if known.pin(&tool.name).is_some_and(|pin| pin.digest != tool.digest) {
+            shown.push_str(&match tool.definition {
+                // As the digest covers it: a field could stand there twice, and `_meta` have any words.
+                Some(definition) => definition.to_string(),
+                // Between values a newline is a space; texts contain none.
+                None => String::from_utf8_lossy(item).replace(['\n', '\r'], " "),
+            });
+        } else if known.and_then(|known| known.pin(&tool.name)).is_some_and(|pin| pin.digest != tool.digest) {
             changed.insert(tool.name);
         }
     });
@@ -142,16 +152,24 @@ mod tests {
         let shown = |is_first| {
             let mut changed = BTreeSet::from(["a".to_owned()]);
             let known = KnownTools { pins: &pins, is_first };
-            (hide(&result, known, &mut changed).unwrap(), changed.into_iter().collect::<Vec<_>>().join(" "))
+            (
+                hide(&result, Some(known), &mut changed).unwrap(),
+                changed.into_iter().collect::<Vec<_>>().join(" "),
+            )
         };
         let rest = r#"],"nextCursor":"n"}"#;
         assert_eq!(shown(false), (format!(r#"{{"tools":[{}{rest}"#, tools[0]), "c".to_owned()));
         assert_eq!(shown(true), (format!(r#"{{"tools":[{},{}{rest}"#, tools[0], tools[3]), "c".to_owned()));
         let none = KnownTools { pins: &[], is_first: false };
-        let hidden = |result: &str| hide(result, none, &mut BTreeSet::new());
+        let hidden = |result: &str| hide(result, Some(none), &mut BTreeSet::new());
         assert_eq!([r#"{"content":[]}"#, "[]", "null"].map(hidden), [None, None, None]);
+        assert_eq!(hidden(r#"{"Tools":[{"name":"a"}]}"#).as_deref(), Some("{}"));
         let many: String = (0..bounds::LIST).map(|n| format!(r#","{n}":0"#)).collect();
         assert_eq!(hidden(&format!(r#"{{"tools":[{}]{many}}}"#, tools[0])).as_deref(), Some("{}"));
+        let twice =
+            r#"{"tools":[{"name":"a","name":"b","_meta":{"hint":"a"}},{"name":"a\u0000"},{"title":"a"}]}"#;
+        let read_once = hide(twice, None, &mut BTreeSet::new());
+        assert_eq!(read_once.as_deref(), Some(r#"{"tools":[{"name":"b"}]}"#), "all may be used");
         assert!(!none.allow("a") && KnownTools { pins: &[], is_first: true }.allow("a"));
     }
 }
