@@ -191,7 +191,7 @@ pub async fn test(scope: &Scope, id: McpServerId, agent: AgentId) -> Result<()> 
     tx.commit().await
 }
 
-/// Switches a tool, and sets its risk. Agents get the change with their next turn; calls obey it at once.
+/// Switches a tool, and sets its risk. Calls obey the change at once; agents see it when they list the tools again.
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`.

@@ -2,7 +2,7 @@
 //! the client's calls.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     sync::{Arc, OnceLock},
 };
 
@@ -22,7 +22,7 @@ use tokio::{
 use super::{
     lines::MessageLine,
     message::{CalledTool, Message},
-    tools::{self, KnownTools},
+    tools::{self, ChangedTools, KnownTools},
 };
 use crate::{
     bounds,
@@ -93,8 +93,7 @@ pub struct Session {
     began_unknown: bool,
     /// The server's first list in this session.
     first_listed: OnceLock<Instant>,
-    /// Known tools that the server has listed with another definition.
-    changed: Mutex<BTreeSet<String>>,
+    changed: Mutex<ChangedTools>,
 }
 
 /// Open tasks.
@@ -291,7 +290,7 @@ impl Session {
             return Err(why);
         }
         let known = self.known_tools(&rules);
-        if known.is_some_and(|known| !known.allow(tool) || self.changed.lock().contains(tool)) {
+        if known.is_some_and(|known| !known.allow(tool, &self.changed.lock())) {
             return Err(NOT_USABLE.to_owned());
         }
         Ok(server.name.clone())
