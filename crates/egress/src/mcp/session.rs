@@ -210,6 +210,11 @@ impl Session {
         let is_known =
             |tool: &McpTool| pins.iter().any(|pin| pin.name == tool.name && pin.digest == tool.digest);
         listed.retain(|tool| tools::is_callable(&tool.name) && !is_known(tool));
+        for tool in &mut listed {
+            // People see definitions, and a server can repeat its secrets in them.
+            let text = tool.definition.as_ref().map(|shown| self.shared.secrets.hide(&shown.to_string()));
+            tool.definition = text.and_then(|text| muster_json::from_str(&text).ok());
+        }
         self.shared.states.report_new_tools(self.key.server_id, self.is_first(), listed);
     }
 

@@ -129,13 +129,15 @@ async fn a_first_list_ends_after_a_minute() {
 }
 
 #[tokio::test]
-async fn a_list_is_noticed_whatever_its_id_is() {
+async fn a_list_is_noticed_whatever_its_id_and_shown_without_secrets() {
     let mut world = World::new();
-    let script = r#"read a; echo '{"jsonrpc":"2.0","id":1e0,"result":{"tools":[{"name":"look"}]}}'; read b"#;
+    let script = r#"read a
+        echo '{"jsonrpc":"2.0","id":1e0,"result":{"tools":[{"name":"look","description":"'$KEY'"}]}}'; read b"#;
     world.plan.mcp_servers = vec![server(5, "shop", shell(script, secret("KEY")))];
     world.apply();
     assert_eq!(names(&mut Client::of(&world).await).await, ["look"]);
-    assert_eq!(reported(&world)[0].1.name, "look");
+    let definition = json!({ "description": "•••", "name": "look" });
+    assert_eq!(reported(&world)[0].1.definition, Some(definition));
 }
 
 /// The result of a test of server 5.
