@@ -172,7 +172,8 @@ impl Record for McpServerTool {
 pub fn states(by: &'static str) -> Many {
     Many {
         by,
-        filter: "(t.state IS NOT NULL OR t.test_asked_at IS NOT NULL) AND EXISTS (SELECT 1 FROM agents a WHERE a.organization_id = t.organization_id \
+        filter: "(t.state IS NOT NULL OR t.test_asked_at IS NOT NULL) \
+                 AND EXISTS (SELECT 1 FROM agents a WHERE a.organization_id = t.organization_id \
                  AND a.id = t.agent_id AND a.archived_at IS NULL) AND EXISTS (SELECT 1 FROM mcp_servers s \
                  WHERE s.organization_id = t.organization_id AND s.id = t.mcp_server_id AND s.archived_at IS NULL)",
         order: "t.mcp_server_id, t.agent_id",

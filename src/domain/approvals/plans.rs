@@ -64,15 +64,19 @@ pub async fn judgement(
     if tool == NETWORK && !rules.disables(&crossing.tool_kind, &tool) && is_listed(&tx, &input).await? {
         return Ok(Judgement::Allowed);
     }
-    let servers = mcp_servers::of_agent(&tx, agent.id).await?;
-    let server = crossing.mcp_server_id.map(|id| servers.iter().find(|server| server.id == id));
-    let tool_rule = match server.flatten() {
-        Some(server) => mcp_servers::tools::rule_of_call(&tx, server, &crossing.tool).await?,
-        None => None,
-    };
+    let (mut tool_rule, mut is_unassigned) = (None, false);
+    if let Some(id) = crossing.mcp_server_id {
+        let servers = mcp_servers::of_agent(&tx, agent.id).await?;
+        match servers.iter().find(|server| server.id == id) {
+            Some(server) => {
+                tool_rule = mcp_servers::tools::rule_of_call(&tx, server, &crossing.tool).await?;
+            }
+            None => is_unassigned = true,
+        }
+    }
     let mut judged = assess_risk(&scope.core.risk, &rules, tool_rule, (&crossing.tool_kind, &tool), &input);
     // The server was archived or taken from the agent, and its host has not learned of that yet.
-    if server == Some(None) {
+    if is_unassigned {
         judged.decision = RiskDecision::Unassigned;
     }
     let judgement = match judged.decision {

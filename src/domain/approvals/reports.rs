@@ -41,6 +41,9 @@ use crate::{
 /// How many requests of one agent may wait. Among more, a hostile agent could hide the one that matters.
 const MAX_WAITING: u64 = 50;
 
+/// The kind of MCP servers' tools, as agents and gates report it.
+const MCP_KIND: &str = "other";
+
 /// Where a request was made, and its name.
 struct RequestOrigin {
     conversation: ConversationId,
@@ -85,9 +88,16 @@ pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
         }
         Asked::Action { tool, tool_kind, title, input } => {
             let title = one_line(&title, bounds::NAME);
+            // A title, or what a tool of another kind is called, can be the model's words: people's risk of a tool of
+            // an MCP server must not allow them.
+            let tool_rule = match &tool {
+                Some(tool) if tool_kind == MCP_KIND => {
+                    mcp_servers::tools::rule_of_request(tx, agent.id, tool).await?
+                }
+                _ => None,
+            };
             let tool = tool.map_or_else(|| title.clone(), |tool| one_line(&tool, bounds::NAME));
             let input = plain::without_nul(input);
-            let tool_rule = mcp_servers::tools::rule_of_request(tx, agent.id, &tool).await?;
             let judged = assess_risk(&tx.scope.core.risk, &rules, tool_rule, (&tool_kind, &tool), &input);
             let request = ToolRequest { tool, input };
             match judged.decision {

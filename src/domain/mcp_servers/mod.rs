@@ -1,8 +1,8 @@
 //! MCP servers: tools that agents may call, run as a command on the agent's host or reached at a URL.
 //!
 //! An MCP server is active or archived; archiving keeps the assignments, and assigned agents lose or regain access at
-//! once. Its tools are known from hosts (`tools.rs`). `auth` names the credentials that a server needs. Permissions: `mcp.*`. A change notifies the hosts of its
-//! running agents.
+//! once. Its tools are known from hosts (`tools.rs`). `auth` names the credentials that a server needs. Permissions:
+//! `mcp.*`. A change notifies the hosts of its running agents.
 
 mod entity;
 mod input;

@@ -42,8 +42,10 @@ use crate::{
 
 /// How long the pages of a server's first list may take. What comes later is new.
 const FIRST_LIST: Duration = Duration::from_mins(1);
-/// The longest name of a tool, in characters, as in the gate.
+/// The longest name of a tool, in characters, and the longest kept definition, in bytes, as in the gate. People would
+/// get no page with longer ones of a hostile host.
 const NAME: usize = 200;
+const DEFINITION: usize = 16 * 1024;
 
 /// What people decided about a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,21 +93,26 @@ pub async fn rule_of_call(tx: &Tx, server: &Callable, called: &str) -> Result<Op
 }
 
 /// The decision of people about a tool that an agent asks for: `<server>.<tool>`, or `mcp__<server>__<tool>` in any case,
-/// with underscores for spaces and hyphens. None: it is not known to be a tool of one of these servers.
+/// with underscores for spaces and hyphens. Of several such tools the strictest counts, unless one has just this name:
+/// otherwise a server could pass off a tool as a harmless one. None: it is not known to be a tool of one of these
+/// servers.
 pub async fn rule_of_request(tx: &Tx, agent: AgentId, asked: &str) -> Result<Option<ToolRule>> {
     let servers = super::of_agent(tx, agent).await?;
     let folded = |text: &str| text.to_lowercase().replace([' ', '-'], "_");
     let wanted = folded(asked);
     let ids: Vec<i64> = servers.iter().map(|server| server.id).collect();
     let known = queries::known_tools(tx, &ids).await?;
-    let is_asked = |tool: &&KnownTool| {
-        let server = servers.iter().find(|server| server.id == tool.mcp_server_id);
-        server.is_some_and(|server| {
-            let (server, tool) = (folded(&server.name), folded(&tool.name));
-            wanted == format!("{server}.{tool}") || wanted == format!("mcp__{server}__{tool}")
-        })
-    };
-    Ok(known.iter().find(is_asked).map(KnownTool::rule))
+    let candidates = known.iter().filter_map(|tool| {
+        let server = servers.iter().find(|server| server.id == tool.mcp_server_id)?;
+        let is_exact = asked == format!("{}.{}", server.name, tool.name);
+        let (server, name) = (folded(&server.name), folded(&tool.name));
+        let is_asked = wanted == format!("{server}.{name}") || wanted == format!("mcp__{server}__{name}");
+        is_asked.then(|| (is_exact, tool.rule()))
+    });
+    let strictest = candidates.max_by_key(|(is_exact, rule)| {
+        (*is_exact, !rule.is_enabled, !rule.is_accepted, rule.risk.is_none(), rule.risk)
+    });
+    Ok(strictest.map(|(_, rule)| rule))
 }
 
 /// Stores tools that a host reports. Its plan is older, so it gets another one.
@@ -132,7 +139,8 @@ pub async fn reported(tx: &Tx, from: &Reporter, report: McpToolReport) -> Result
             continue;
         }
         room -= usize::from(!is_known);
-        let definition = tool.definition.map(without_nul);
+        let definition = tool.definition.filter(|definition| definition.to_string().len() <= DEFINITION);
+        let definition = definition.map(without_nul);
         let tool = ReportedTool { name: tool.name, digest: tool.digest, definition };
         queries::store_tool(tx, server, tool, is_first).await?;
         is_news = true;
@@ -183,7 +191,7 @@ pub async fn test(scope: &Scope, id: McpServerId, agent: AgentId) -> Result<()> 
     tx.commit().await
 }
 
-/// Switches a tool, and sets its risk. Agents get the change with their next turn; calls obey it at once.
+/// Switches a tool, and sets its risk. Calls obey the change at once; agents see it when they list the tools again.
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`.

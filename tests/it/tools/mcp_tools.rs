@@ -50,8 +50,12 @@ impl<'a> Shop<'a> {
             digest: (*digest).to_owned(),
             definition: Some(json!({ "name": name, "description": format!("It is {digest}.\0") })),
         });
-        let report = McpToolReport { server_id: self.server, is_first, tools: tools.collect() };
-        let told = self.host.tell(async |tx, from| mcp_servers::tools::reported(tx, from, report).await);
+        self.reports(&self.host, is_first, tools.collect()).await;
+    }
+
+    async fn reports(&self, host: &Host<'_>, is_first: bool, tools: Vec<McpTool>) {
+        let report = McpToolReport { server_id: self.server, is_first, tools };
+        let told = host.tell(async |tx, from| mcp_servers::tools::reported(tx, from, report).await);
         told.await.unwrap();
     }
 
@@ -145,6 +149,18 @@ async fn definitions_are_pinned_and_a_change_waits_for_a_person() {
     shop.lists(false, &[("look", "3")]).await;
     assert_eq!((shop.digests().await[1].as_str(), shop.calls("look").await.as_str()), ("look 3 -", "asked"));
 
+    let tool = |name: &str, definition: Value| McpTool {
+        name: name.to_owned(),
+        digest: "5".to_owned(),
+        definition: Some(definition),
+    };
+    let stranger = app.running_agent().await;
+    shop.reports(&stranger, true, vec![tool("buy", json!({}))]).await;
+    shop.reports(&shop.host, false, vec![tool("long", json!("x".repeat(16 << 10)))]).await;
+    let digests = shop.digests().await;
+    assert_eq!(digests, ["buy 2 -", "long - 5", "look 3 -", "steal - 4"], "the stranger has no such server");
+    assert_eq!(shop.shown("tools").await[1]["newDefinition"], Value::Null, "it would fill the page");
+
     let edit = json!({ "i": { "url": "https://other.example/mcp" } });
     shop.acts(&app.operator, EDIT_SERVER, edit).await.data();
     assert_eq!((shop.shown("tools").await.len(), shop.pins().await), (0, None), "it is another server");
@@ -184,6 +200,23 @@ async fn a_tool_is_switched_and_rated() {
         shop.host.asks(conversation, None, request, asked).await.unwrap();
         let verdict = json!({ "kind": "VERDICT", "request": request, "allowed": allowed });
         assert!(shop.host.commands().await.contains(&verdict), "{tool}");
+    }
+    // Its low risk allows neither the model's words nor another tool that passes for it.
+    shop.lists(true, &[("LOOK", "2")]).await;
+    for (request, tool, tool_kind) in [
+        ("2.1", None, "other"),
+        ("2.2", Some("Our shop.look"), "execute"),
+        ("2.3", Some("mcp__our_shop__look"), "other"),
+    ] {
+        let asked = Asked::Action {
+            tool: tool.map(str::to_owned),
+            tool_kind: tool_kind.to_owned(),
+            title: "Our shop.look".to_owned(),
+            input: json!({ "command": "ls" }),
+        };
+        shop.host.asks(conversation, None, request, asked).await.unwrap();
+        let commands = shop.host.commands().await;
+        assert!(!commands.iter().any(|command| command["request"] == request), "{request}: {commands:?}");
     }
     let unknown = shop.acts(&app.operator, SET, json!({ "t": "steal", "i": { "enabled": false } })).await;
     assert_eq!(unknown.code(), "NOT_FOUND");

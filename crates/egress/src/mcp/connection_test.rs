@@ -16,7 +16,7 @@ use tokio::{
 use super::{
     client,
     lines::Lines,
-    session::{INITIALIZE, INITIALIZED, LISTS, SessionKey},
+    session::{INITIALIZE, INITIALIZED, LISTS, SessionKey, truncate_name},
 };
 use crate::{bounds, fields::Fields, shared::Shared};
 
@@ -52,8 +52,10 @@ pub async fn test_connection(shared: Arc<Shared>, server_id: i64) -> McpTest {
     let step = if found.protocol.is_some() { "list its tools" } else { "start a session" };
     let tested = tested.unwrap_or_else(|_| Err(format!("It did not {step} in time.")));
     found.error = tested.err().map(|why| shared.secrets.hide(&why));
-    found.protocol = found.protocol.map(|text| shorten(&text));
-    found.program = found.program.map(|text| shared.secrets.hide(&shorten(&text)));
+    // A secret that is cut would not be found.
+    let shorten = |text: String| truncate_name(shared.secrets.hide(&text));
+    found.protocol = found.protocol.map(shorten);
+    found.program = found.program.map(shorten);
     found
 }
 
@@ -103,8 +105,4 @@ impl Tester {
         let line = format!("{message}\n");
         self.to.write_all(line.as_bytes()).await.map_err(|error| error.to_string())
     }
-}
-
-fn shorten(text: &str) -> String {
-    text[..text.floor_char_boundary(bounds::NAME)].to_owned()
 }

@@ -2,8 +2,8 @@
 //! the client's calls.
 
 use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
+    collections::HashMap,
+    sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
@@ -16,12 +16,13 @@ use serde_json::{Value, json};
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, JoinSet},
+    time::Instant,
 };
 
 use super::{
     lines::MessageLine,
     message::{CalledTool, Message},
-    tools::{self, KnownTools},
+    tools::{self, ChangedTools, KnownTools},
 };
 use crate::{
     bounds,
@@ -89,9 +90,10 @@ pub struct Session {
     stderr: Mutex<String>,
     tools: Mutex<Vec<String>>,
     /// Whether the server's tools were unknown at the beginning.
-    is_first: bool,
-    /// Known tools that the server has listed with another definition.
-    changed: Mutex<BTreeSet<String>>,
+    began_unknown: bool,
+    /// The server's first list in this session.
+    first_listed: OnceLock<Instant>,
+    changed: Mutex<ChangedTools>,
 }
 
 /// Open tasks.
@@ -113,8 +115,11 @@ impl Session {
         let (open, asked) = (Mutex::default(), Mutex::default());
         let (stderr, tools, changed) = (Mutex::default(), Mutex::default(), Mutex::default());
         let server = rules.mcp_servers.iter().find(|server| server.id == key.server_id);
-        let is_first = server.is_some_and(|server| server.tools.is_none());
-        (Arc::new(Self { shared, key, out, open, asked, stderr, tools, is_first, changed }), waiting)
+        let began_unknown = server.is_some_and(|server| server.tools.is_none());
+        let first_listed = OnceLock::new();
+        let session =
+            Self { shared, key, out, open, asked, stderr, tools, began_unknown, first_listed, changed };
+        (Arc::new(session), waiting)
     }
 
     /// The server in the current rules.
@@ -125,7 +130,13 @@ impl Session {
     /// The server's known tools in the current rules. `None`: all tools may be used.
     fn known_tools<'a>(&self, rules: &'a Rules) -> Option<KnownTools<'a>> {
         let pins = self.server_of(rules)?.tools.as_deref()?;
-        Some(KnownTools { pins, is_first: self.is_first })
+        Some(KnownTools { pins, is_first: self.is_first() })
+    }
+
+    /// Whether a list is the server's first one, or the rest of it. It ends after a minute, as for the control plane: a
+    /// session can last for days, and a list can always have another page.
+    fn is_first(&self) -> bool {
+        self.began_unknown && self.first_listed.get().is_none_or(|at| at.elapsed() < bounds::WAIT)
     }
 
     /// Spawns a task that ends with the session, unless too many requests are open.
@@ -145,10 +156,15 @@ impl Session {
 
     /// Handles a line of the server. Lines that are not messages are dropped. Returns the raw id of a response.
     pub async fn handle_server_line(&self, MessageLine { bytes, mut held }: MessageLine) -> Option<String> {
-        let mut fields = Fields::read(&bytes)?;
+        // Some readers take `Result` for `result`.
+        let mut fields = Fields::read(&bytes).filter(|fields| !fields.misspells(&["result"]))?;
         let answers = fields.raw("id").filter(|_| !fields.has("method")).map(str::to_owned);
         if let Some(method) = answers.as_ref().and_then(|id| self.asked.lock().remove(id)) {
             self.update_state(method, &fields);
+        }
+        // The answer's id doesn't matter: a server could write it in another way than the client.
+        if let Some(result) = fields.within("result").filter(|result| result.has("tools")) {
+            self.report_new_tools(tools::listed(&result));
         }
         if let Some(result) = self.hide_tools(&fields) {
             fields.set("result", result);
@@ -171,17 +187,15 @@ impl Session {
             (_, Some(_)) => {
                 let result = answer.within("result").filter(|result| result.has("tools"));
                 let Some(result) = result else { return };
-                let listed = tools::listed(&result);
                 let mut tools = self.tools.lock();
                 // The next page of a list, or the list starts over.
                 let mut all = std::mem::take(&mut *tools);
-                all.extend(listed.iter().map(|tool| truncate_name(tool.name.clone())));
+                all.extend(tools::listed(&result).into_iter().map(|tool| truncate_name(tool.name)));
                 all.truncate(bounds::LIST);
                 if result.text("nextCursor").is_some() {
                     tools.clone_from(&all);
                 }
                 shared.states.report_tools(server_id, all);
-                self.report_new_tools(listed);
             }
             (_, None) => {}
         }
@@ -189,21 +203,25 @@ impl Session {
 
     /// Reports tools that the rules don't know, or know with another definition.
     fn report_new_tools(&self, mut listed: Vec<McpTool>) {
+        self.first_listed.get_or_init(Instant::now);
         let rules = self.shared.rules.borrow().clone();
         let Some(server) = rules.as_ref().and_then(|rules| self.server_of(rules)) else { return };
         let pins = server.tools.as_deref().unwrap_or_default();
         let is_known =
             |tool: &McpTool| pins.iter().any(|pin| pin.name == tool.name && pin.digest == tool.digest);
         listed.retain(|tool| tools::is_callable(&tool.name) && !is_known(tool));
-        self.shared.states.report_new_tools(self.key.server_id, self.is_first, listed);
+        for tool in &mut listed {
+            // People see definitions, and a server can repeat its secrets in them.
+            let text = tool.definition.as_ref().map(|shown| self.shared.secrets.hide(&shown.to_string()));
+            tool.definition = text.and_then(|text| muster_json::from_str(&text).ok());
+        }
+        self.shared.states.report_new_tools(self.key.server_id, self.is_first(), listed);
     }
 
-    /// The result of an answer without its hidden tools, if it lists tools. The answer's id doesn't matter: a server
-    /// could write it in another way than the client.
+    /// The result of an answer without its hidden tools, if it lists tools.
     fn hide_tools(&self, answer: &Fields<'_>) -> Option<String> {
         let rules = self.shared.rules.borrow().clone()?;
-        let known = self.known_tools(&rules)?;
-        tools::hide(answer.raw("result")?, known, &mut self.changed.lock())
+        tools::hide(answer.raw("result")?, self.known_tools(&rules), &mut self.changed.lock())
     }
 
     /// Appends to the program's stderr. Keeps more of its end than people see, so that secrets are removed before it is
@@ -277,7 +295,7 @@ impl Session {
             return Err(why);
         }
         let known = self.known_tools(&rules);
-        if known.is_some_and(|known| !known.allow(tool) || self.changed.lock().contains(tool)) {
+        if known.is_some_and(|known| !known.allow(tool, &self.changed.lock())) {
             return Err(NOT_USABLE.to_owned());
         }
         Ok(server.name.clone())
@@ -290,7 +308,7 @@ fn switched_off(rules: &Rules, server: &McpServer) -> Option<String> {
 }
 
 /// Limits the name's length. A report of all tools fits into a gateway frame.
-fn truncate_name(mut name: String) -> String {
+pub fn truncate_name(mut name: String) -> String {
     name.truncate(name.floor_char_boundary(bounds::NAME));
     name
 }

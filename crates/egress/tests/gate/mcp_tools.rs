@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{
-    mcp::{Client, call, list, server, shell},
+    mcp::{Client, call, list, secret, server, shell},
     servers::{Server, body, plainly},
     support::World,
 };
@@ -107,6 +107,37 @@ async fn a_tool_is_shown_and_called_as_it_was_accepted() {
     "Looks.".clone_into(&mut words.lock().unwrap());
     assert_eq!(names(&mut later).await, ["look"]);
     assert_eq!(later.ask(&call("look")).await["result"], json!({ "content": [] }));
+}
+
+#[tokio::test]
+async fn a_first_list_ends_after_a_minute() {
+    let words = Arc::new(Mutex::new("Looks.".to_owned()));
+    let (_there, mut world) = described(&words).await;
+    let mut client = Client::of(&world).await;
+    names(&mut client).await;
+    let (_, McpTool { name, digest, .. }) = reported(&world).remove(0);
+    world.plan.mcp_servers[0].tools = Some(vec![ToolPin { name, digest, usable: true }]);
+    world.apply();
+    assert_eq!(names(&mut client).await, ["look", "buy"], "the other one's report may be on its way");
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_mins(1)).await;
+    tokio::time::resume();
+    assert_eq!(names(&mut client).await, ["look"]);
+    assert!(client.refusal(&call("buy")).await.contains("nobody has accepted"));
+    let reports: Vec<bool> = reported(&world).iter().map(|(is_first, _)| *is_first).collect();
+    assert_eq!(reports, [true, false], "the other one, twice");
+}
+
+#[tokio::test]
+async fn a_list_is_noticed_whatever_its_id_and_shown_without_secrets() {
+    let mut world = World::new();
+    let script = r#"read a
+        echo '{"jsonrpc":"2.0","id":1e0,"result":{"tools":[{"name":"look","description":"'$KEY'"}]}}'; read b"#;
+    world.plan.mcp_servers = vec![server(5, "shop", shell(script, secret("KEY")))];
+    world.apply();
+    assert_eq!(names(&mut Client::of(&world).await).await, ["look"]);
+    let definition = json!({ "description": "•••", "name": "look" });
+    assert_eq!(reported(&world)[0].1.definition, Some(definition));
 }
 
 /// The result of a test of server 5.

@@ -51,7 +51,7 @@ export function McpTools({ server }: { server: Server }) {
   return (
     <Panel
       title="Tools"
-      about="A change reaches agents with their next turn; calls obey it at once. The risk of a tool counts instead of the risk rules’."
+      about="Calls obey a change at once; agents see it when they list the tools again, at the latest in their next session. The risk of a tool counts instead of the risk rules’."
     >
       {server.tools.length === 0 && (
         <p className="text-muted">
