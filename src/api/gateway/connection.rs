@@ -12,14 +12,17 @@
 //! Every queue is bounded. While events wait for the database, nothing more is read from the host; while the host
 //! doesn't read, nothing more is prepared for it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, AtomicU32, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU32, Ordering},
+    },
+    time::Duration,
 };
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures::{
-    SinkExt, StreamExt,
+    FutureExt, SinkExt, StreamExt,
     stream::{self, SplitSink, SplitStream},
 };
 use muster_protocol::{
@@ -29,7 +32,7 @@ use muster_protocol::{
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc, watch},
-    time::{MissedTickBehavior, interval, timeout},
+    time::{MissedTickBehavior, interval, sleep, timeout},
 };
 
 use super::{
@@ -49,6 +52,8 @@ use crate::{
 
 /// How many of a host's questions are answered at a time, and how many more may wait.
 const ANSWERS: usize = 4;
+/// The shortest time between two requests for the ends of logs: a caller may begin to look again and again.
+const LOG_PAUSE: Duration = Duration::from_secs(1);
 /// The number of offences of one kind at which a host's connection is closed.
 const MAX_OFFENCES: u32 = 3;
 
@@ -291,16 +296,18 @@ impl Connection {
         let mut tick = interval(hosts::LOG_LEASE / 3);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let new = tokio::select! {
-                viewer = viewers.next(scope.org) => {
-                    if viewer.is_none() {
-                        self.logs.forget();
-                    }
-                    viewer
-                }
-                _ = tick.tick() => None,
-            };
-            let Ok(frames) = self.logs.renew(&self.link, new).await else {
+            let mut new = Vec::new();
+            tokio::select! {
+                viewer = viewers.next(scope.org) => new.push(viewer),
+                _ = tick.tick() => {}
+            }
+            while let Some(viewer) = viewers.next(scope.org).now_or_never() {
+                new.push(viewer);
+            }
+            if new.contains(&None) {
+                self.logs.forget();
+            }
+            let Ok(frames) = self.logs.renew(&self.link, &new).await else {
                 // The database is away, and so may be a new viewer's request.
                 self.logs.forget();
                 continue;
@@ -310,6 +317,7 @@ impl Connection {
                     return loop_ended("frames");
                 }
             }
+            sleep(LOG_PAUSE).await;
         }
     }
 

@@ -25,7 +25,7 @@ pub struct WatchedLogs(Mutex<BTreeSet<AgentId>>);
 impl WatchedLogs {
     /// The frames that make the host send what is watched now. It sends the end of a log first if no one watched it
     /// before, or for a new viewer.
-    pub async fn renew(&self, link: &Link, new: Option<AgentId>) -> Result<Vec<ToHost>> {
+    pub async fn renew(&self, link: &Link, new: &[Option<AgentId>]) -> Result<Vec<ToHost>> {
         let core = &link.scope.core;
         let watched = core.events.logs.watched_in(link.scope.org);
         let own: BTreeSet<AgentId> = if watched.is_empty() {
@@ -36,7 +36,7 @@ impl WatchedLogs {
         let until = core.clock.now().0.saturating_add(LOG_LEASE.as_millis() as i64);
         let mut known = self.0.lock();
         let frames = own.iter().map(|agent| {
-            let tail = new == Some(*agent) || !known.contains(agent);
+            let tail = new.contains(&Some(*agent)) || !known.contains(agent);
             ToHost::WatchLog { agent_id: agent.0, until, tail }
         });
         let frames = frames.collect();

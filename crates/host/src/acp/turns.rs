@@ -174,7 +174,13 @@ impl Machine {
                 (TurnOutcome::Failed, Some(error), Usage::default())
             }
             Err(_) if is_cancelled => (TurnOutcome::Cancelled, None, Usage::default()),
-            Err(failure) => (TurnOutcome::Failed, Some(failed(&failure, fx)), Usage::default()),
+            Err(failure) => {
+                // The agent may have kept nothing of the prompt.
+                if let Some(session) = self.conversations.get(&id).and_then(|found| found.session.as_ref()) {
+                    self.told.shift_remove(session);
+                }
+                (TurnOutcome::Failed, Some(failed(&failure, fx)), Usage::default())
+            }
         };
         self.end_turn(id, outcome, error, used, fx);
     }

@@ -91,7 +91,11 @@ impl Logs {
         match written {
             Ok(place) if log.is_watched() => self.send(agent_id, place, lines),
             Ok(_) => {}
-            Err(error) => tracing::debug!(agent = agent_id, %error, "the agent's log can't be written"),
+            Err(error) => {
+                // The host's owner may have removed the folder.
+                *file = None;
+                tracing::debug!(agent = agent_id, %error, "the agent's log can't be written");
+            }
         }
     }
 
@@ -256,6 +260,17 @@ mod tests {
         for entry in std::fs::read_dir(folder).unwrap() {
             assert!(!std::fs::read_to_string(entry.unwrap().path()).unwrap().contains("canary"));
         }
+    }
+
+    #[test]
+    fn a_log_that_was_removed_begins_again() {
+        let (dir, logs, mut sent) = logs();
+        logs.write(7, LogSource::Launch, "one");
+        std::fs::remove_dir_all(Folder::open(dir.path()).unwrap().log(7)).unwrap();
+        logs.write(7, LogSource::Launch, "lost");
+        logs.write(7, LogSource::Launch, "two");
+        logs.watch(7, clock::control_plane_now() + 60_000, true);
+        assert_eq!(heard(&mut sent), [(1, "two".to_owned())]);
     }
 
     #[test]

@@ -138,7 +138,8 @@ function partOf(tab: string, agent: AgentRecord, run: ReturnType<typeof useRun>)
     case 'turns':
       return <Turns agentId={agent.id} />
     case 'logs':
-      return <Logs key={agent.id} agent={agent} />
+      // Another server has another log, which may be older.
+      return <Logs key={`${agent.id} ${agent.server?.id}`} agent={agent} />
     case 'settings':
       return (
         <PageBody>

@@ -73,6 +73,18 @@ fn instructions_are_sent_first_and_after_each_change() {
     assert_eq!(texts(&prompt), ["Hi"], "an idle session has not forgotten them");
 }
 
+#[test]
+fn instructions_are_sent_again_after_a_failed_turn() {
+    let mut script = Script::plain();
+    script.machine.settings.instructions = "Be brief.".to_owned();
+    script.turn(5, None);
+    script.says(&json!({ "id": "3.50.new", "result": { "sessionId": "s" } }));
+    script.says(&json!({ "id": "3.50", "error": { "code": -32603, "message": "The model is away." } }));
+    script.turn(6, Some("s"));
+    let prompt = script.written().pop().unwrap();
+    assert_eq!(texts(&prompt), [REPLACED, "Be brief.", "Hi"], "the agent may have kept nothing");
+}
+
 /// The texts of a prompt.
 fn texts(prompt: &Value) -> Vec<String> {
     let parts = prompt["params"]["prompt"].as_array().unwrap().iter();

@@ -4,7 +4,7 @@ import { type Ref, useImperativeHandle, useLayoutEffect, useMemo, useRef } from 
 import { useZone } from '../../../ui/clock'
 import { cx } from '../../../ui/cx'
 import { Visible } from '../../../ui/visible'
-import { type Item, keyOf, partsOf, type Source } from './log'
+import { type Item, keyOf, partsOf, type Source, wordsOfGap } from './log'
 
 /** Closer to the end than this, in pixels, counts as the end. */
 const NEAR_END = 32
@@ -77,9 +77,7 @@ export function Lines({ items, finder, marked, isFollowing, onFollowing, handle 
                 style={{ transform: `translateY(${start}px)` }}
               >
                 {item.is === 'gap' ? (
-                  <p className="py-1 text-center font-sans text-xs text-muted">
-                    {item.missing.toLocaleString()} {item.missing === 1 ? 'line is' : 'lines are'} missing
-                  </p>
+                  <p className="py-1 text-center font-sans text-xs text-muted">{wordsOfGap(item.missing)}</p>
                 ) : (
                   <p className="flex flex-wrap gap-x-3 sm:flex-nowrap">
                     <time dateTime={item.line.time} className="shrink-0 text-faint tabular-nums">

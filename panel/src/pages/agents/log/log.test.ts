@@ -71,6 +71,9 @@ test('words are found as they are written, in any case', () => {
 })
 
 test('a download has a line for each line', () => {
-  const items = itemsOf(read(batch(1, ['a']), batch(4, ['d'])))
-  expect(textOf(items)).toBe(`${BEGUN} STDERR a\n(2 lines are missing)\n${BEGUN} STDERR d\n`)
+  const items = itemsOf(read(batch(1, ['a']), batch(4, ['d']), batch(6, ['f'])))
+  const line = (text: string) => `${BEGUN} STDERR ${text}\n`
+  expect(textOf(items)).toBe(
+    `${line('a')}(2 lines are missing)\n${line('d')}(1 line is missing)\n${line('f')}`,
+  )
 })

@@ -39,16 +39,13 @@ export function withBatch(log: Log, batch: Batch): Log {
   // Of an older log: the agent has moved to another server since.
   if (log.begunAt !== null && batch.begunAt < log.begunAt) return log
   const known = log.begunAt === batch.begunAt ? log.lines : []
-  const added = batch.lines.map((line, index) => ({ ...line, position: batch.position + index }))
-  const last = known.at(-1)
-  const lines =
-    last && added[0] && added[0].position <= last.position ? merged(known, added) : [...known, ...added]
+  const end = batch.position + batch.lines.length
+  const lines = [
+    ...known.filter(({ position }) => position < batch.position),
+    ...batch.lines.map((line, index) => ({ ...line, position: batch.position + index })),
+    ...known.filter(({ position }) => position >= end),
+  ]
   return { begunAt: batch.begunAt, lines: lines.length > MOST ? lines.slice(-MOST) : lines }
-}
-
-function merged(known: readonly Line[], added: readonly Line[]): Line[] {
-  const all = new Map([...known, ...added].map((line) => [line.position, line]))
-  return [...all.values()].sort((a, b) => a.position - b.position)
 }
 
 export type Item = { is: 'line'; line: Line } | { is: 'gap'; before: number; missing: number }
@@ -103,12 +100,15 @@ export function partsOf(text: string, finder: RegExp | null): Part[] {
   return parts
 }
 
+export const wordsOfGap = (missing: number): string =>
+  `${missing.toLocaleString()} ${missing === 1 ? 'line is' : 'lines are'} missing`
+
 /** The log as a text file. */
 export function textOf(items: readonly Item[]): string {
   const lines = items.map((item) =>
     item.is === 'line'
       ? `${item.line.time} ${item.line.source} ${item.line.text}`
-      : `(${item.missing} lines are missing)`,
+      : `(${wordsOfGap(item.missing)})`,
   )
   return lines.map((line) => `${line}\n`).join('')
 }
