@@ -60,7 +60,8 @@ pub fn rows(scope: &Scope, filter: &Filter) -> Rows<Approval> {
 
 /// SQL for what is searched and not stored in folded form. Without the request's digest, in which short words occur by
 /// chance.
-const TEXTS: &str = "COALESCE(t.body, '') || ' ' || COALESCE(t.request ->> 'tool', '') || ' ' || COALESCE(t.request ->> 'input', '')";
+const TEXTS: &str = "COALESCE(t.body, '') || ' ' || COALESCE(t.request ->> 'tool', '') || ' ' || \
+                     COALESCE(t.request ->> 'input', '')";
 
 /// Only approvals in which `word` occurs.
 fn matching(rows: Rows<Approval>, word: &str) -> Rows<Approval> {
