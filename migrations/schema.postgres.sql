@@ -1370,6 +1370,7 @@ CREATE TABLE model_days (
     CONSTRAINT model_days_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations(id),
     CONSTRAINT model_days_pkey PRIMARY KEY (organization_id, id)
 );
+CREATE INDEX model_days_newest ON public.model_days USING btree (organization_id, day DESC, id);
 CREATE UNIQUE INDEX model_days_day ON public.model_days USING btree (organization_id, agent_id, day, provider, model);
 
 CREATE TABLE notification_settings (

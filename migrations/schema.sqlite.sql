@@ -1470,6 +1470,8 @@ CREATE TABLE model_days (
 
 CREATE UNIQUE INDEX model_days_day ON model_days (organization_id, agent_id, day, provider, model);
 
+CREATE INDEX model_days_newest ON model_days (organization_id, day DESC, id);
+
 CREATE TABLE notification_settings (
     organization_id BIGINT NOT NULL,
     user_id BIGINT NOT NULL,

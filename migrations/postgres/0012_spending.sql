@@ -167,6 +167,7 @@ CREATE TABLE model_days (
     CONSTRAINT model_days_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
 );
 CREATE UNIQUE INDEX model_days_day ON model_days (organization_id, agent_id, day, provider, model);
+CREATE INDEX model_days_newest ON model_days (organization_id, day DESC, id);
 
 -- Agents that may not call their model at the moment. Their turns wait.
 CREATE TABLE agent_limits (

@@ -10,6 +10,13 @@ pub fn holds(column: &str) -> String {
     format!(r"{column} LIKE ? ESCAPE '\'")
 }
 
+/// The condition that a text that is not folded contains another; its value is [`holding_as_is`]. The database lowers
+/// the case of both: PostgreSQL of all letters, SQLite of A to Z.
+#[must_use]
+pub fn holds_in_any_case(text: &str) -> String {
+    format!(r"LOWER({text}) LIKE LOWER(?) ESCAPE '\'")
+}
+
 /// The pattern that finds `text`, in which wildcards stand for themselves. `None` for a text that folds to nothing,
 /// such as a lone accent: it matches nothing.
 #[must_use]
@@ -27,10 +34,10 @@ pub fn starting(text: &str) -> Option<String> {
     Some(format!("{}%", escape(&folded)))
 }
 
-/// The same as [`holding`] for a text that is in lower case, but not folded.
+/// The same as [`holding`] for texts that are not folded.
 #[must_use]
-pub fn holding_lower(text: &str) -> String {
-    format!("%{}%", escape(&text.to_lowercase()))
+pub fn holding_as_is(text: &str) -> String {
+    format!("%{}%", escape(text))
 }
 
 /// Escapes the wildcards of a pattern.
@@ -54,6 +61,6 @@ mod tests {
         assert_eq!(holding("ÉMILE").as_deref(), Some("%emile%"));
         assert_eq!(holding(r"50%_\").as_deref(), Some(r"%50\%\_\\%"));
         assert_eq!(holding("\u{301}"), None);
-        assert_eq!(holding_lower("50% É"), r"%50\% é%");
+        assert_eq!(holding_as_is("50% É"), r"%50\% É%");
     }
 }

@@ -22,7 +22,7 @@ mod words;
 
 pub use connections::{Connections, Driver};
 pub use db::{Db, EveryOrg, Installation};
-pub use folded::{holding, holding_lower, holds, starting};
+pub use folded::{holding, holding_as_is, holds, holds_in_any_case, starting};
 pub use links::{Link, Relinked, linked, relink};
 pub use owner::Owner;
 pub use scoped::{Foldable, TenantEntity, for_update};

@@ -8,7 +8,7 @@ use crate::{
     },
     core::{
         access::Scope,
-        store::{holding, holding_lower, holds},
+        store::{holding, holding_as_is, holds, holds_in_any_case},
     },
     read::{Keys, Rows, words},
 };
@@ -58,16 +58,21 @@ pub fn rows(scope: &Scope, filter: &Filter) -> Rows<Approval> {
     }
 }
 
-/// Only approvals in which `word` occurs. Texts and requests are not stored in folded form, so accents matter in them.
+/// SQL for what is searched and not stored in folded form. Without the request's digest, in which short words occur by
+/// chance.
+const TEXTS: &str = "COALESCE(t.body, '') || ' ' || COALESCE(t.request ->> 'tool', '') || ' ' || \
+                     COALESCE(t.request ->> 'input', '')";
+
+/// Only approvals in which `word` occurs.
 fn matching(rows: Rows<Approval>, word: &str) -> Rows<Approval> {
     let Some(name) = holding(word) else { return rows.filter("1 = 0", []) };
     let condition = format!(
         "({} OR t.agent_id IN (SELECT n.id FROM agents n WHERE n.organization_id = $1 AND {}) OR {})",
         holds("t.title_folded"),
         holds("n.name_folded"),
-        holds("LOWER(COALESCE(t.body, '') || ' ' || COALESCE(CAST(t.request AS TEXT), ''))"),
+        holds_in_any_case(TEXTS),
     );
-    rows.filter(&condition, [name.clone().into(), name.into(), holding_lower(word).into()])
+    rows.filter(&condition, [name.clone().into(), name.into(), holding_as_is(word).into()])
 }
 
 /// SQL: the approval is shown with one of these states.

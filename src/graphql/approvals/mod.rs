@@ -270,7 +270,7 @@ impl ApprovalQuery {
         )]
         snoozed: Option<bool>,
         #[graphql(
-            desc = "Only those in which every word occurs: in the title, the text, the request, or the agent's name. Case doesn't matter, nor do accents in titles and names.",
+            desc = "Only those in which every word occurs: in the title, the text, the request, or the agent's name. Case and accents don't matter in titles and names; elsewhere accents do, and case may for letters other than A to Z.",
             directive = bounds::apply(length(1, 200))
         )]
         search: Option<String>,

@@ -76,14 +76,19 @@ async fn approvals_are_found_by_every_word() {
     ];
     let name: String = app.one("SELECT name FROM agents WHERE id = $1", vec![agent.into()]).await;
     let query = "query($o: Id!, $q: String) { approvalFeed(orgId: $o, search: $q) { total data { id } } }";
+    let digest: String =
+        app.one("SELECT request ->> 'digest' FROM approvals WHERE id = $1", vec![mail.into()]).await;
     let of_agent = format!("mail {}", name.to_uppercase());
-    let cases: [(&str, &[i64]); 9] = [
+    let cases: [(&str, &[i64]); 12] = [
         ("SEND port@EXAMPLE.com", &[mail]),
         ("send_mail", &[mail]),
         (&of_agent, &[mail]),
         ("koln", &[route]),
         ("route kai", &[route]),
         ("100%", &[route]),
+        ("Über", &[route]),
+        (&digest, &[]),
+        ("digest", &[]),
         ("mail kai", &[]),
         ("canary", &[]),
         ("m%l", &[]),

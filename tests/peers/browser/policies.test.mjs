@@ -123,11 +123,17 @@ test('the matrix is changed by the keyboard alone, and back; a fixed cell says w
 
 test('another version, published meanwhile, stands beside the draft, whose cells are applied to it', async (t) => {
   await publishes('', 'From the start')
-  const page = await browse(t, { as: 'OWNER', at })
+  const page = await browse(t, { as: 'OWNER', at, fails: ['/graphql'] })
   await cell(page, 'contact.view', 'Viewer', 'no').click()
   await isDraft(page).waitFor()
   const theirs = `# Theirs\np, VIEWER, ${world.org}, skill.edit, allow\n`
+  await page.getByRole('button', { name: 'Publish…' }).click()
+  await dialog(page).getByLabel('Reason').fill('Unseen')
   await publishes(theirs, 'The help desk')
+  await page.getByText('The help desk').waitFor()
+  await dialog(page).getByRole('button', { name: 'Publish', exact: true }).click()
+  await dialog(page).waitFor({ state: 'detached' })
+  assert.equal((await inForce()).text, theirs, 'what the dialog did not show is not replaced')
   const conflict = page.getByRole('region', { name: 'Another version was published' })
   await conflict.getByText('The help desk').waitFor()
   assert.equal(await page.getByRole('button', { name: 'Publish…' }).isDisabled(), true)

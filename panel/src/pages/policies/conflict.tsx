@@ -5,6 +5,7 @@ import { Button } from '../../ui/button'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import { LineDiff } from './line-diff'
+import { writer } from './names'
 import { HistoryQuery } from './queries'
 import type { DraftState } from './use-draft'
 
@@ -23,7 +24,7 @@ export function Conflict({ state, theirs }: { state: DraftState; theirs: string 
       className="shrink-0 border-b border-line bg-warn-soft px-4 py-3 sm:px-6"
     >
       <p role="status" className="text-sm text-warn-text">
-        {newest?.authorName ?? 'Somebody'} published another version
+        <Visible text={newest ? writer(newest) : 'Somebody'} /> published another version
         {newest && (
           <>
             {' '}

@@ -8,6 +8,7 @@ import { Skeleton } from '../../ui/skeleton'
 import { Visible } from '../../ui/visible'
 import { spaced } from '../audit/words'
 import { Changes } from './changes'
+import { isOwnFile } from './lines'
 import { subjectName } from './names'
 import type { Proposal, Simulation } from './queries'
 import type { Proposing } from './use-proposal'
@@ -16,6 +17,7 @@ interface Props {
   proposing: Proposing
   /** Above the changes: "The draft changes". Null: the text is in force, so that it changes nothing. */
   title: string | null
+  /** Shows a line of the own rules. */
   onLine?: (line: number) => void
 }
 
@@ -75,7 +77,7 @@ export function Problems({ problems, onLine }: ProblemsProps) {
     <ul className="space-y-1.5 text-sm">
       {problems.map(({ file, line, reason }) => (
         <li key={`${file}:${line}: ${reason}`} className="text-danger-text">
-          {line !== null && onLine ? (
+          {line !== null && onLine && isOwnFile(file) ? (
             <button type="button" className="link" onClick={() => onLine(line)}>
               Line {line}
             </button>

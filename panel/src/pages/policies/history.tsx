@@ -32,7 +32,7 @@ const COLUMNS: Column<Version>[] = [
           <span className="block truncate text-sm text-muted">Back to version {version.revertsTo}</span>
         )}
         <span className="block truncate text-sm text-muted sm:hidden">
-          <Time at={version.at} /> by {writer(version)}
+          <Time at={version.at} /> by <Visible text={writer(version)} />
         </span>
       </span>
     ),
@@ -42,7 +42,11 @@ const COLUMNS: Column<Version>[] = [
     head: 'By',
     width: '1fr',
     from: 'sm',
-    cell: (version) => <span className="truncate">{writer(version)}</span>,
+    cell: (version) => (
+      <span className="truncate">
+        <Visible text={writer(version)} />
+      </span>
+    ),
   },
   { id: 'when', head: 'When', width: '8rem', from: 'sm', cell: ({ at }) => <Time at={at} /> },
 ]

@@ -16,6 +16,9 @@ export type Cell = Pick<RuleLine, 'subject' | 'permission'>
 /** What a text's own line says about a cell; null without such a line. */
 export type Change = Cell & { effect: Effect | null }
 
+/** Whether a file has an organization's own rules: `orgs/7.csv`. */
+export const isOwnFile = (file: string) => file.startsWith('orgs/')
+
 export const isSame = (one: Cell, other: Cell) =>
   one.subject === other.subject && one.permission === other.permission
 

@@ -149,9 +149,10 @@ function Workbench({ policy, permissions, general, refetch }: Props) {
           {effect}
         </MatrixView>
       )}
-      {publishing && proposed && (
+      {publishing && draft && proposed && (
         <PublishDialog
-          version={policy.version}
+          // Not the version in force: one that was published since is not replaced unseen.
+          version={draft.version}
           before={policy.text ?? ''}
           text={text}
           changes={proposed.proposal.changes}

@@ -3,6 +3,7 @@ import { type RefObject, useId } from 'react'
 import { CodeBlock } from '../../ui/code'
 import { cx } from '../../ui/cx'
 import { Panel } from '../../ui/page'
+import { isOwnFile } from './lines'
 import type { Policy, Proposal } from './queries'
 
 interface Props {
@@ -19,7 +20,8 @@ interface Props {
 export function TextView({ policy, text, onText, problems, unused, area }: Props) {
   const id = useId()
   const [own, ...others] = policy.files
-  const isWrong = (line: number) => problems.some((problem) => problem.line === line)
+  const isWrong = (line: number) =>
+    problems.some((problem) => problem.line === line && isOwnFile(problem.file))
   const lines = text.split('\n')
   return (
     <div className="max-w-4xl px-4 py-4 sm:px-6">

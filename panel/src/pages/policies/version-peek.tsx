@@ -84,7 +84,8 @@ export function VersionPeek({ policy, id, isInForce, known, against, onAgainst, 
         {version && (
           <>
             <p className="mb-4 text-sm text-muted">
-              Published <Time at={version.at} /> by {writer(version)}: <Visible text={version.reason} />
+              Published <Time at={version.at} /> by <Visible text={writer(version)} />:{' '}
+              <Visible text={version.reason} />
               {version.revertsTo !== null && ` (back to version ${version.revertsTo})`}
             </p>
             {known.length > 1 && (
