@@ -43,7 +43,10 @@ const bareIcons: Plugin = {
   transform: {
     filter: { id: /lucide-react\/dist\/esm\/icons\// },
     handler: (code) =>
-      code.replaceAll(/,?\s*key: "\w+"|name: "[\w-]+",|size: 24,|aliases: \[[^\]]*\],?/g, ''),
+      code.replaceAll(
+        /,?\s*key: "\w+"|name: "[\w-]+",|size: 24,|aliases: \[[^\]]*\],?|^__iconData\.node;/gm,
+        '',
+      ),
   },
 }
 
@@ -71,17 +74,19 @@ const groups = [
     test: /\/react-router\/.*\/useBlocker\.|\/src\/ui\/leave\./,
     priority: 1,
   },
+  // Sections, facts and dialogs: the overview has none.
+  { name: 'sheet', test: /\/src\/ui\/(panel|dialog)\./, priority: 1 },
   // Labelled fields, and what is refused of them: signing in needs them, the overview does not.
   {
     name: 'fields',
-    test: /\/src\/(ui\/(field|inputs|number|picker|search-input)|api\/form-errors|app\/address-secret)\./,
+    test: /\/src\/(ui\/(field|inputs|notice|number|picker|search-input)|api\/form-errors|app\/(address-secret|first-start))\./,
     priority: 1,
   },
   { name: 'bounds', test: /\/src\/api\/bounds\./, priority: 1 },
   // What state a record is in, with its icons and words, and how risky an approval is: the overview's lines need it.
   {
     name: 'status',
-    test: /\/src\/(ui\/(status|visible|visible-text|time|time-format)|app\/(agent-state|conversation-title|cut-words|author|approvals\/level|spending\/money))\./,
+    test: /\/src\/(ui\/(status|badge|visible|visible-text|time|time-format|now)|app\/(agent-state|conversation-title|cut-words|author|approvals\/level|spending\/money))\./,
     priority: 1,
   },
   // Commands and secrets to copy.
@@ -100,7 +105,7 @@ const groups = [
   // Money: budgets, what is spent of them, allowing more.
   { name: 'spending', test: /\/src\/(app\/spending\/|ui\/meter)/, priority: 1 },
   // Filters above lists.
-  { name: 'filters', test: /\/src\/app\/(filters|saved-views|saved-views-list)\./, priority: 1 },
+  { name: 'filters', test: /\/src\/(app\/(filters|saved-views|saved-views-list)|ui\/pill)\./, priority: 1 },
   // Deciding, and reading out what comes, on the pages of approvals and of a conversation.
   {
     name: 'deciding',
@@ -119,14 +124,14 @@ const groups = [
   {
     name: 'shared',
     test: new RegExp(
-      `${module('react|react-dom|scheduler|@tanstack/(?!react-virtual|virtual)[^/]+|urql|@urql/core|@0no-co/[^/]+|wonka|gql.tada').source}|/src/(keys/(registry|match|use-actions)|api/(errors|client|requests|session|connection|chunk|current-client|lazy-socket|graphql|use-act)|app/(first-start|lazy-page|root|search|person|drafts|page-failed|title|last-organization|not-found)|ui/(icon|button|problem|empty|overlays|theme|skeleton|toast-store|kbd|cx)|permissions/why-store)\\.`,
+      `${module('react|react-dom|scheduler|@tanstack/(?!react-virtual|virtual)[^/]+|urql|@urql/core|@0no-co/[^/]+|wonka|gql.tada').source}|/src/(keys/(registry|match|use-actions)|api/(errors|client|requests|session|connection|chunk|current-client|lazy-socket|graphql|use-act)|app/(lazy-page|root|search|person|drafts|page-failed|title|last-organization|not-found)|ui/(icon|button|problem|empty|overlays|theme|skeleton|toast-store|kbd|cx)|permissions/why-store)\\.`,
     ),
     priority: 4,
   },
   // The frame behind the sign-in with the cache of records, and what most pages in it use. What is only needed now and then stays out: it is imported when it opens.
   {
     name: 'shell',
-    test: /\/@urql\/exchange-graphcache\/|\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|card\.|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-inert-background|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|models|suggested-input|server-joined|join-line|mcp-states|erase-contact|erasures|use-feed|peek|code\.|link-text|copy\.|pager|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|toasts|tip\.|resource-page|stop-dialog|stop-banner|markdown|parsable|list[.-]|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|number\.|stable-order|use-stable-order|fade|status\.|visible|time|connection-banner|conversation-title|cut-words|author\.|mail\.|address-secret|organization-problem|saved-views|preferences-change|program|bounds|form-errors|use-form-act)/,
+    test: /\/@urql\/exchange-graphcache\/|\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|card\.|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-inert-background|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|models|suggested-input|server-joined|join-line|mcp-states|erase-contact|erasures|use-feed|peek|code\.|link-text|copy\.|pager|panel\.|dialog|notice|badge|now\.|pill|first-start|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|toasts|tip\.|resource-page|stop-dialog|stop-banner|markdown|parsable|list[.-]|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|number\.|stable-order|use-stable-order|fade|status\.|visible|time|connection-banner|conversation-title|cut-words|author\.|mail\.|address-secret|organization-problem|saved-views|preferences-change|program|bounds|form-errors|use-form-act)/,
     priority: 2,
   },
 ]

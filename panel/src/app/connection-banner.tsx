@@ -2,7 +2,7 @@
 import { WifiOff } from 'lucide-react'
 import { useSyncExternalStore } from 'react'
 import { connectionNow, onConnection } from '../api/connection'
-import { useNow } from '../ui/clock'
+import { useNow } from '../ui/now'
 import { Time } from '../ui/time'
 
 const PATIENCE_MS = 1500

@@ -40,19 +40,3 @@ export function Badge({ tone = 'plain', icon: Icon, moving, tip, children }: Pro
     </span>
   )
 }
-
-/** The number of pending items beside a name. Renders nothing for zero. */
-export function Count({ value, label, tone = 'accent' }: { value: number; label: string; tone?: Tone }) {
-  if (value <= 0) return null
-  return (
-    <span
-      className={cx(
-        'inline-flex h-5 min-w-5 items-center justify-center rounded-full px-1.5 text-2xs font-semibold tabular-nums',
-        TONES[tone],
-      )}
-    >
-      <span aria-hidden>{value > 999 ? '999+' : value}</span>
-      <span className="sr-only">{`${value} ${label}`}</span>
-    </span>
-  )
-}

@@ -4,7 +4,7 @@ import { Button } from './button'
 import { Checkbox } from './choices'
 import { Copy } from './copy'
 import { Dialog } from './dialog'
-import { Notice } from './problem'
+import { Notice } from './notice'
 
 interface Props {
   open: boolean

@@ -1,7 +1,7 @@
 // The tabs of a page. Each has its own address, so they are links.
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import { Count } from './badge'
+import { Count } from './count'
 import { cx } from './cx'
 import { useScrollRow } from './tabs-row'
 

@@ -1,5 +1,6 @@
 // A relative, live time with the full time on hover; and durations.
-import { useNow, useZone } from './clock'
+import { useZone } from './clock'
+import { useNow } from './now'
 import { absolute, clock, dated, duration, relative, stamp, wholeSeconds } from './time-format'
 
 interface Props {

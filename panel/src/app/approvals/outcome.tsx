@@ -1,8 +1,8 @@
 // The state of an approval in one line: being sent, or who closed it and how.
 import { useClient } from 'urql'
 import { Button } from '../../ui/button'
-import { useNow } from '../../ui/clock'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
+import { useNow } from '../../ui/now'
 import { Status } from '../../ui/status'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'

@@ -7,7 +7,7 @@ import { useAct } from '../../api/use-act'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { NumberInput, TextInput } from '../../ui/inputs'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import { useOrg } from '../organization'
 import { HTTPS, hostAndPort } from './host'
 

@@ -1,8 +1,8 @@
 // Theme, density, time zone and shortcuts, stored with the account.
 import { usePreferences } from '../../app/preferences'
 import { RadioGroup, Switch } from '../../ui/choices'
-import { useNow } from '../../ui/clock'
-import { Panel } from '../../ui/page'
+import { useNow } from '../../ui/now'
+import { Panel } from '../../ui/panel'
 import { absolute } from '../../ui/time-format'
 
 export function Appearance() {

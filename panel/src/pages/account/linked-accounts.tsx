@@ -5,7 +5,7 @@ import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { Badge } from '../../ui/badge'
 import { Button } from '../../ui/button'
-import { Panel } from '../../ui/page'
+import { Panel } from '../../ui/panel'
 import { Time } from '../../ui/time'
 
 const Linked = graphql(`

@@ -3,7 +3,7 @@ import type { CombinedError } from '@urql/core'
 import { problemOf, wordsOf } from '../../api/errors'
 import { useSignOut } from '../../app/person'
 import { Button } from '../../ui/button'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 
 export function Refused({ error }: { error: CombinedError }) {
   const signOut = useSignOut()

@@ -14,8 +14,8 @@ import { Checkbox } from '../../ui/choices'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { TextArea, TextInput } from '../../ui/inputs'
+import { Notice } from '../../ui/notice'
 import { type Choice, Picker } from '../../ui/picker'
-import { Notice } from '../../ui/problem'
 import { SuggestedInput } from '../../ui/suggested-input'
 
 const Create = graphql(`

@@ -1,5 +1,5 @@
 // Stored settings without effect yet. Programs may set them; the panel only shows them, so that no one relies on them.
-import { Fact, Facts } from '../../ui/page'
+import { Fact, Facts } from '../../ui/panel'
 import { words } from '../../ui/status'
 import type { AgentSettings } from './settings'
 

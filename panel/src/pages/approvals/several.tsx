@@ -8,7 +8,7 @@ import { inputLine } from '../../app/approvals/words'
 import { useOrg } from '../../app/organization'
 import { Checkbox, RadioGroup } from '../../ui/choices'
 import { FormDialog } from '../../ui/form-dialog'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import { Visible } from '../../ui/visible'
 import { groupAlerts } from './groups'
 

@@ -1,7 +1,7 @@
 // Unreadable messages with their reasons: people look for them at the vendor.
 import { useState } from 'react'
 import { Button } from '../../ui/button'
-import { Panel } from '../../ui/page'
+import { Panel } from '../../ui/panel'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import type { Channel } from './channel'

@@ -11,8 +11,8 @@ import { useOrg } from '../../app/organization'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { TextArea, TextInput } from '../../ui/inputs'
+import { Notice } from '../../ui/notice'
 import { type Choice, Picker } from '../../ui/picker'
-import { Notice } from '../../ui/problem'
 import { ConversationFields } from './record'
 
 const Start = graphql(

@@ -9,7 +9,7 @@ import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { Select, TextArea, TextInput } from '../../ui/inputs'
 import { LinesInput } from '../../ui/lines-input'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import { words } from '../../ui/status'
 import { KINDS } from './kinds'
 

@@ -11,7 +11,7 @@ import { startSession } from '../../app/person'
 import { Button, buttonClass } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import { type Answer, EMPTY, outcome, type Values, wrongFields } from './first-start'
 
 const Complete = graphql(`

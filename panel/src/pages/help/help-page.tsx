@@ -2,7 +2,8 @@
 import { useEffect, useState } from 'react'
 import { runNamed } from '../../keys/registry'
 import { Button } from '../../ui/button'
-import { Fact, Facts, PageBody, PageHeader, Panel } from '../../ui/page'
+import { PageBody, PageHeader } from '../../ui/page'
+import { Fact, Facts, Panel } from '../../ui/panel'
 import { MANUAL } from './manual'
 
 export function HelpPage() {

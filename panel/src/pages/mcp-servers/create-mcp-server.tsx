@@ -10,7 +10,7 @@ import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { Select, TextInput } from '../../ui/inputs'
 import { LinesInput } from '../../ui/lines-input'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import { CATALOGUE, type Known } from './catalogue'
 import { TRANSPORTS, type Transport, transportInput } from './transport'
 

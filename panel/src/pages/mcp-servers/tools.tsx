@@ -12,7 +12,7 @@ import { Switch } from '../../ui/choices'
 import { Field } from '../../ui/field'
 import { NumberInput } from '../../ui/inputs'
 import { JsonTree } from '../../ui/json-tree'
-import { Panel } from '../../ui/page'
+import { Panel } from '../../ui/panel'
 import { Visible } from '../../ui/visible'
 import { changesOf, descriptionOf, TOO_LONG } from './definition'
 

@@ -10,7 +10,7 @@ import { RadioGroup } from '../../ui/choices'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { TextInput } from '../../ui/inputs'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import { addressHint } from './address'
 import { ROLE_MEANINGS, ROLE_NAMES, type Role, rolesUpTo } from './roles'
 

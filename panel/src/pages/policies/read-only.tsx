@@ -1,7 +1,7 @@
 // Why the rules can't be edited here, and what to do; and what is wrong with those in force.
 import { useOrg } from '../../app/organization'
 import { CodeBlock } from '../../ui/code'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import { Problems } from './effect'
 import type { Policy } from './queries'
 

@@ -2,7 +2,7 @@
 import { type RefObject, useId } from 'react'
 import { CodeBlock } from '../../ui/code'
 import { cx } from '../../ui/cx'
-import { Panel } from '../../ui/page'
+import { Panel } from '../../ui/panel'
 import { isOwnFile } from './lines'
 import type { Policy, Proposal } from './queries'
 

@@ -9,7 +9,7 @@ import { useOrg } from '../../app/organization'
 import { useRefused } from '../../permissions/gate'
 import { ActionButton } from '../../ui/actions'
 import { ConfirmDialog } from '../../ui/confirm'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import { type Fresh, Provisioned } from './provisioned'
 import type { ServerRecord } from './server-page'
 

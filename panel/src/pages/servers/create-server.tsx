@@ -8,7 +8,7 @@ import { useOrg } from '../../app/organization'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { TextInput } from '../../ui/inputs'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import type { Fresh } from './provisioned'
 
 const Create = graphql(`

@@ -2,8 +2,8 @@
 
 import { runLine } from '../../app/join-line'
 import { CodeBlock } from '../../ui/code'
-import { Fact, Facts, Panel } from '../../ui/page'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
+import { Fact, Facts, Panel } from '../../ui/panel'
 import { words } from '../../ui/status'
 import { Duration, Time } from '../../ui/time'
 import { Load } from './load'

@@ -9,7 +9,7 @@ import { Checkbox } from '../../ui/choices'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { TextInput } from '../../ui/inputs'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import type { EventEndpoint } from './event-endpoints'
 import { EVENT_TYPES } from './event-types'
 

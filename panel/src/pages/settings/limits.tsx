@@ -3,7 +3,7 @@ import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
 import { Meter } from '../../ui/meter'
-import { Fact, Facts, Panel } from '../../ui/page'
+import { Fact, Facts, Panel } from '../../ui/panel'
 import type { Settings } from './settings-page'
 
 const Use = graphql(`

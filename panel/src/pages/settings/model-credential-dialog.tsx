@@ -11,7 +11,7 @@ import { Checkbox } from '../../ui/choices'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { TextInput } from '../../ui/inputs'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import { SuggestedInput } from '../../ui/suggested-input'
 import type { ModelCredential } from './model-credentials'
 

@@ -2,7 +2,7 @@
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
-import { Panel } from '../../ui/page'
+import { Panel } from '../../ui/panel'
 import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 

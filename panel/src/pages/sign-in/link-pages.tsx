@@ -11,7 +11,7 @@ import { Card } from '../../app/card'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import { Again, Done, Incomplete } from './link'
 
 const Reset = graphql(`

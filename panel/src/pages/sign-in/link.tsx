@@ -2,7 +2,7 @@
 import { Link } from '@tanstack/react-router'
 import { Card } from '../../app/card'
 import { buttonClass } from '../../ui/button'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 
 export function Incomplete({ title, again }: { title: string; again?: boolean }) {
   return (

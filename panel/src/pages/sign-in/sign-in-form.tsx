@@ -7,7 +7,7 @@ import { useAct } from '../../api/use-act'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import {
   CompleteSignIn,
   codeVariables,

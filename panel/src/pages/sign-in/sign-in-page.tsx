@@ -11,7 +11,7 @@ import { startSession } from '../../app/person'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import { ExchangeCode, RequestReset, refusal, safeNext, takeProviderSignIn } from './sign-in'
 import { SignInForm } from './sign-in-form'
 

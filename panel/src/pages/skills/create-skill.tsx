@@ -8,7 +8,7 @@ import { useOrg } from '../../app/organization'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { TextArea, TextInput } from '../../ui/inputs'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 
 const Create = graphql(`
   mutation CreateSkill($orgId: Id!, $input: CreateSkillInput!) {

@@ -8,7 +8,7 @@ import { useOrg } from '../../app/organization'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { Select, TextInput } from '../../ui/inputs'
-import { Notice } from '../../ui/problem'
+import { Notice } from '../../ui/notice'
 import { expiryOf, LIFETIMES, type Lifetime } from './lifetime'
 import { PermissionPicker } from './permission-picker'
 
