@@ -1,1 +1,1 @@
-import{Ht as e}from"./shared.js";var t={node:[[`path`,{d:`M5 12h14`}]]};t.node;var n=e(t);export{n as t};
+import{zt as e}from"./shared.js";var t=e({node:[[`path`,{d:`M5 12h14`}]]});export{t};

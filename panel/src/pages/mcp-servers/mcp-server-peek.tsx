@@ -1,4 +1,6 @@
 // An MCP server beside the list: its transport, and the agents that may call it.
+import { lazy, Suspense } from 'react'
+import { fetched } from '../../api/chunk'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'
@@ -17,8 +19,9 @@ import { ListSkeleton } from '../../ui/skeleton'
 import { useSection } from '../../ui/use-section'
 
 import { ConnectionTest } from './connection-test'
-import { McpTools } from './tools'
 import { TRANSPORTS } from './transport'
+
+const McpTools = lazy(() => fetched(async () => ({ default: (await import('./tools')).McpTools })))
 
 const McpServerQuery = graphql(`
   query McpServer($orgId: Id!, $id: Id!) {
@@ -72,7 +75,9 @@ export function McpServerPeek({ id, onClose }: { id: number; onClose: () => void
           </Gate>
           <AssignedAgents kind="mcp" what="this MCP server" record={server} may="mcp.edit" />
           {!server.archivedAt && <ConnectionTest server={server} />}
-          <McpTools server={server} />
+          <Suspense>
+            <McpTools server={server} />
+          </Suspense>
           <McpStates states={server.states} nameOf={({ agent }) => agent?.name} />
           <ArchiveButton
             what="MCP server"
