@@ -105,7 +105,7 @@ const groups = [
   // Money: budgets, what is spent of them, allowing more.
   { name: 'spending', test: /\/src\/(app\/spending\/|ui\/meter)/, priority: 1 },
   // Filters above lists.
-  { name: 'filters', test: /\/src\/(app\/(filters|saved-views|saved-views-list)|ui\/pill)\./, priority: 1 },
+  { name: 'filters', test: /\/src\/app\/(filters|saved-views|saved-views-list)\./, priority: 1 },
   // Deciding, and reading out what comes, on the pages of approvals and of a conversation.
   {
     name: 'deciding',
@@ -131,7 +131,7 @@ const groups = [
   // The frame behind the sign-in with the cache of records, and what most pages in it use. What is only needed now and then stays out: it is imported when it opens.
   {
     name: 'shell',
-    test: /\/@urql\/exchange-graphcache\/|\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|card\.|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-inert-background|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|models|suggested-input|server-joined|join-line|mcp-states|erase-contact|erasures|use-feed|peek|code\.|link-text|copy\.|pager|panel\.|dialog|notice|badge|now\.|pill|first-start|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|toasts|tip\.|resource-page|stop-dialog|stop-banner|markdown|parsable|list[.-]|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|number\.|stable-order|use-stable-order|fade|status\.|visible|time|connection-banner|conversation-title|cut-words|author\.|mail\.|address-secret|organization-problem|saved-views|preferences-change|program|bounds|form-errors|use-form-act)/,
+    test: /\/@urql\/exchange-graphcache\/|\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|card\.|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-inert-background|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|models|suggested-input|server-joined|join-line|mcp-states|erase-contact|erasures|use-feed|peek|code\.|link-text|copy\.|pager|panel\.|dialog|notice|badge|now\.|first-start|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|toasts|tip\.|resource-page|stop-dialog|stop-banner|markdown|parsable|list[.-]|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|number\.|stable-order|use-stable-order|fade|status\.|visible|time|connection-banner|conversation-title|cut-words|author\.|mail\.|address-secret|organization-problem|saved-views|preferences-change|program|bounds|form-errors|use-form-act)/,
     priority: 2,
   },
 ]

@@ -41,6 +41,14 @@ export function buttonClass(look: Look = 'secondary', size: Size = 'md', classNa
   )
 }
 
+/** The classes of a filter above a list, `on` while it narrows the list. */
+export const pillClass = (on: boolean) =>
+  buttonClass(
+    'secondary',
+    'sm',
+    cx('rounded-full', on && 'border-accent-text! bg-selected! text-accent-text!'),
+  )
+
 export function Button(props: ButtonProps) {
   const {
     look,

@@ -1,5 +1,5 @@
 // Theme and density: applied in this browser at once and stored in the account's preferences. public/assets/theme.js
-// reads the same keys before the first paint.
+// reads the same keys before the first paint, so that a dark panel never flashes white.
 
 export type Theme = 'system' | 'light' | 'dark'
 export type Density = 'comfortable' | 'compact'

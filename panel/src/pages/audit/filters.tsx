@@ -2,7 +2,7 @@
 import { X } from 'lucide-react'
 import { authorOf } from '../../app/author'
 import { FilterBar, FilterMenu, SpanFilter } from '../../app/filters'
-import { pillClass } from '../../ui/pill'
+import { pillClass } from '../../ui/button'
 import { spaced } from './words'
 
 export interface AuditSearch {
