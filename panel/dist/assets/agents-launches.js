@@ -1,4 +1,4 @@
-import{t as e}from"./rocket.js";import{C as t,Dn as n,_t as r,bt as i,yt as a}from"./shared.js";import{u as o,w as s}from"./shell.js";import{_ as c,g as l,m as u,n as d,t as f}from"./status.js";import{n as p}from"./code.js";import{s as m}from"./run.js";var h=n(),g=t(`
+import{t as e}from"./rocket.js";import{C as t,On as n,_t as r,bt as i,yt as a}from"./shared.js";import{u as o,w as s}from"./shell.js";import{_ as c,g as l,m as u,n as d,t as f}from"./status.js";import{n as p}from"./code.js";import{s as m}from"./run.js";var h=n(),g=t(`
   query AgentLaunches($orgId: Id!, $agentId: Id!) {
     agentLaunches(orgId: $orgId, agentId: $agentId, limit: 50) {
       generation revision startedAt upAt endedAt reason detail startedByKind startedByName

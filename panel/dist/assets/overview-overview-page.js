@@ -1,4 +1,4 @@
-import{n as e}from"./rolldown-runtime.js";import{t}from"./octagon-x.js";import{C as n,Ct as r,Dn as i,_t as a,gt as o,xt as s,yt as c}from"./shared.js";import{S as l,n as u,o as d,t as f,u as p,w as m}from"./shell.js";var h=n(`
+import{n as e}from"./rolldown-runtime.js";import{t}from"./octagon-x.js";import{C as n,Ct as r,On as i,_t as a,gt as o,xt as s,yt as c}from"./shared.js";import{S as l,n as u,o as d,t as f,u as p,w as m}from"./shell.js";var h=n(`
   fragment AttentionApproval on Approval {
     id title severity risk expiresAt createdAt assigneeName
     agent { id name avatarUrl }

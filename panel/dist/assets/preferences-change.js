@@ -1,4 +1,4 @@
-import{C as e,It as t,ct as n,f as r,p as i,x as a}from"./shared.js";import{_ as o}from"./shell.js";var s=e(`
+import{C as e,Lt as t,ct as n,f as r,p as i,x as a}from"./shared.js";import{_ as o}from"./shell.js";var s=e(`
   query ShellPreferences { viewer { preferences } }
 `),c=e(`
   mutation SetPreferences($preferences: JSON!) {

@@ -1,4 +1,3 @@
-// Before the first paint, so that a dark panel never flashes white. The same keys as src/ui/theme.ts.
 ;(() => {
   let theme = 'system'
   let density = 'comfortable'

@@ -148,7 +148,7 @@ export const NAV_ITEMS: NavItem[] = [
     label: 'Policies',
     icon: Scale,
     to: '/o/$org/policies',
-    keys: 'g y',
+    keys: 'g r',
     needs: 'policy.view',
     group: 'organization',
   },
