@@ -120,7 +120,7 @@ async fn every_record_has_an_etag_but_lists_and_secrets_have_none() {
             "turns",
             "cancelTurn",
             "retryTurn",
-            "retryTurn",
+            "message",
             "postMessage",
             "member",
             "updateMember",

@@ -338,7 +338,7 @@ fn root_commands_that_only_read_work_on_a_read_only_disk() {
     remount("remount,rw");
     std::fs::write(disk.0.path().join("muster.db-wal"), "not yet in the database").unwrap();
     remount("remount,ro");
-    let said = program.run(&["org", "list", "--json"]).refused(1, "FAILED");
+    let said = program.run(&["org", "list", "--json"]).refused(1, "VALIDATION_FAILED");
     assert!(said.contains("muster.db-wal") && said.contains("Copy both"), "{said}");
 }
 
