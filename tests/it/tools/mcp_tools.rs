@@ -137,7 +137,7 @@ async fn definitions_are_pinned_and_a_change_waits_for_a_person() {
     let accepts =
         async |actor: &Actor, digests: Value| shop.acts(actor, ACCEPT, json!({ "d": digests })).await;
     assert_eq!(accepts(&app.viewer, json!(["3"])).await.code(), "PERMISSION_DENIED");
-    assert_eq!(accepts(&app.stranger, json!(["3"])).await.code(), "NOT_FOUND");
+    assert_eq!(accepts(&app.stranger, json!(["3"])).await.code(), "NOT_A_MEMBER");
     assert_eq!(accepts(&app.operator, json!(["3", "9"])).await.code(), "CONFLICT");
     assert_eq!(shop.digests().await[1], "look 1 3", "all or nothing");
     accepts(&app.operator, json!(["3"])).await.data();
