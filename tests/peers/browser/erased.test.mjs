@@ -26,7 +26,7 @@ async function isWrittenTo(channel, from) {
     }`,
     { agent: world.agent, channel, secret },
   )
-  const body = JSON.stringify({ id: 'm-1', text: 'Where is my parcel?', from })
+  const body = JSON.stringify({ id: 'm-1', text: 'Where is my parcel?', ...from })
   const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
   const headers = { 'content-type': 'application/json', 'x-signature': signature }
   const answer = await fetch(world.base + createChannel.inboundPath, { method: 'POST', headers, body })
@@ -35,7 +35,7 @@ async function isWrittenTo(channel, from) {
 }
 
 test('a contact is found by its channel, gets a note, and stays while a conversation names it', async (t) => {
-  const conversation = await isWrittenTo('Counter', { id: 'customer-8', name: 'Dora Customer' })
+  const conversation = await isWrittenTo('Counter', { origin_id: 'customer-8', origin_name: 'Dora Customer' })
   const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/contacts?q=DORA`, fails: ['/graphql'] })
   await row(page, 'Dora Customer').click()
   const peek = page.getByRole('complementary', { name: 'Dora Customer' })
@@ -56,7 +56,7 @@ test('a contact is found by its channel, gets a note, and stays while a conversa
 })
 
 test('a contact is erased from its conversation', async (t) => {
-  const conversation = await isWrittenTo('Shop', { id: 'customer-7', name: 'Cora Customer' })
+  const conversation = await isWrittenTo('Shop', { origin_id: 'customer-7', origin_name: 'Cora Customer' })
   const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/conversations/${conversation}?panel=details` })
   await button(page, 'Erase the contact').click()
   await isAccessible(page)
