@@ -13,9 +13,8 @@ use crate::{
     fields::{Fields, each},
 };
 
-/// The longest reported definition, in bytes, and the definitions in a report: a report has to fit into a gateway frame.
+/// The longest reported definition, in bytes: a report has to fit into a gateway frame.
 const LONGEST: usize = 16 * 1024;
-pub const REPORTED: usize = 16;
 /// The longest name of a tool that can be called, in characters.
 pub const LONGEST_NAME: usize = 200;
 
