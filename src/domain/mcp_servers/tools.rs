@@ -1,7 +1,7 @@
 //! The tools of MCP servers: hosts report definitions, people accept them, switch tools and set risks.
 //!
 //! The first tools of a server are accepted as they are. From then on a new or changed definition waits for a person;
-//! until somebody accepts it, nobody calls the tool, and hosts don't show it to agents. Another address or command means
+//! until it is accepted, the tool can't be called, and hosts don't show it to agents. Another address or command means
 //! another server, so its tools are forgotten.
 
 use std::{collections::BTreeMap, time::Duration};

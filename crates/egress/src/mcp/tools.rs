@@ -34,7 +34,7 @@ impl<'a> KnownTools<'a> {
         self.pins.iter().find(|pin| pin.name == name)
     }
 
-    /// Whether a tool may be called. A changed one may be as soon as somebody has accepted what the server listed.
+    /// Whether a tool may be called. A changed one may be once the listed definition is accepted.
     pub fn allow(&self, name: &str, changed: &ChangedTools) -> bool {
         let is_accepted = |pin: &ToolPin| changed.get(name).is_none_or(|digest| *digest == pin.digest);
         self.pin(name).map_or(self.is_first, |pin| pin.usable && is_accepted(pin))
