@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::live::{Key, Piece};
+use super::piece::{Key, Piece};
 use crate::base::ids::{ConversationId, OrgId};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

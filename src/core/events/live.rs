@@ -6,18 +6,20 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    hash::Hash,
     sync::Arc,
 };
 
 use parking_lot::{Mutex, MutexGuard};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use tokio::{
     sync::{broadcast, mpsc},
     time::{Instant, MissedTickBehavior, interval},
 };
 
-use super::relay::{EVERY, LARGEST, SILENT};
+use super::{
+    piece::{Key, Piece},
+    relay::{EVERY, LARGEST, SILENT},
+};
 use crate::{
     base::{bounds, ids::OrgId},
     core::Core,
@@ -26,24 +28,6 @@ use crate::{
 /// How many pieces a viewer may fall behind. Everything watched holds this many slots, so that a viewer of many takes
 /// little memory.
 const BEHIND: usize = 256;
-
-/// A piece of content.
-pub trait Piece: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// Identifies what is watched within its organization.
-    type Of: Copy + Eq + Hash + Serialize + DeserializeOwned + Send + Sync + 'static;
-
-    /// The channel's name in the database.
-    const CHANNEL: &'static str;
-
-    /// What the piece belongs to.
-    fn key(&self) -> Key<Self>;
-
-    /// The two halves of a piece that is too long for a message between replicas. `None` if it can't be split.
-    fn halves(self) -> Option<(Self, Self)>;
-}
-
-/// What is watched.
-pub type Key<P> = (OrgId, <P as Piece>::Of);
 
 /// A message from one process to the others.
 #[derive(Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use muster_protocol::frame::LogLine;
 use serde::{Deserialize, Serialize};
 
-use super::live::{Key, Piece};
+use super::piece::{Key, Piece};
 use crate::base::ids::{AgentId, OrgId};
 
 /// Consecutive lines of a log.

@@ -13,13 +13,14 @@
 //!
 //! - `shared_lookups.rs`: lookups that all subscribers of one event need, made once for all of them.
 //! - `relay.rs`: from replica to replica.
-//! - `live.rs`: the exception: content, for viewers who are present. `deltas.rs`: the text of messages that are being
-//!   written; `logs.rs`: lines of agents' logs.
+//! - `live.rs`: the exception: content (`piece.rs`), for viewers who are present. `deltas.rs`: the text of messages that
+//!   are being written; `logs.rs`: lines of agents' logs.
 
 mod deltas;
 mod event;
 mod live;
 mod logs;
+mod piece;
 mod relay;
 mod shared_lookups;
 

@@ -25,10 +25,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Delta, Event, LogLines,
-    live::{self, Piece as _},
-};
+use super::{Delta, Event, LogLines, live, piece::Piece as _};
 use crate::{
     base::{
         bounds,

@@ -7,7 +7,7 @@ use std::{net::IpAddr, sync::Arc};
 use muster_protocol::join::{FolderState, Join, Joined, KnownAgent, KnownState, MAX_AGENTS};
 use serde_json::json;
 
-use super::{identify, join, queries, unknown_host};
+use super::{identify, join, link::unknown_host, queries};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
