@@ -14,7 +14,7 @@ use crate::{
         bounds,
         enums::ApprovalOutcome,
         ids::{AgentId, ApprovalId},
-        plain::{self, truncated},
+        plain::{truncated_line, without_nul},
         problem::{Code, Problem, Result},
     },
     core::{access::Scope, store::Tx},
@@ -59,8 +59,8 @@ pub async fn judgement(
         return Ok(Judgement::Refused { reason: STOPPED.to_owned() });
     }
     let rules = agents::load_approval_rules(&tx, agent.id).await?;
-    let tool = truncated(&plain::one_line(&crossing.tool), bounds::NAME);
-    let input = plain::without_nul(crossing.input);
+    let tool = truncated_line(&crossing.tool, bounds::NAME);
+    let input = without_nul(crossing.input);
     if tool == NETWORK && !rules.disables(&crossing.tool_kind, &tool) && is_listed(&tx, &input).await? {
         return Ok(Judgement::Allowed);
     }
