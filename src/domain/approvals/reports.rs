@@ -88,8 +88,8 @@ pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
         }
         Asked::Action { tool, tool_kind, title, input } => {
             let title = truncated_line(&title, bounds::NAME);
-            // A title, or what a tool of another kind is called, can be the model's words: people's risk of a tool of
-            // an MCP server must not allow them.
+            // The model may choose a title, or the name of a tool of another kind: people's risk of an MCP server's
+            // tool must not allow them.
             let tool_rule = match &tool {
                 Some(tool) if tool_kind == MCP_KIND => {
                     mcp_servers::tools::rule_of_request(tx, agent.id, tool).await?
