@@ -196,7 +196,7 @@ pub fn start(core: &Arc<Core>, jobs: &'static [PeriodicJob]) {
 
 /// Polls all tables every second for due work, with one statement ([`Due`]), and wakes the jobs.
 async fn poll(core: Arc<Core>, polls: watch::Sender<Due>) {
-    let mut tick = interval_at(Instant::now(), Duration::from_secs(1));
+    let mut tick = interval_at(Instant::now(), queue::POLL_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while core.tasks.stopping.run_until_cancelled(tick.tick()).await.is_some() {
         let polled = telemetry::job("jobs.poll", queries::poll(&core)).await;

@@ -11,12 +11,13 @@ use async_graphql::{
 };
 
 use super::bounds::{Bounds, LONGEST_LABEL, MAX_LABELS, is_folder};
-use crate::base::{ids::AN_ID, spelling::snake_case};
 use crate::base::{
+    ids::AN_ID,
     numerals::with_noun,
     permission::closest,
     plain::is_line,
     problem::{At, Violation},
+    spelling::snake_case,
 };
 
 /// After this many wrong values, or unknown keys of an object, validation stops. A caller can send a hundred thousand;

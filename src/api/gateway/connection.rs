@@ -7,7 +7,8 @@
 //!          │      └──► received ► command ─┴─► frames ┘
 //! ```
 //!
-//! `watch_logs` asks for the logs that people look at. One more loop, `watch_epoch`, checks at each wake-up whether the connection is still the current one.
+//! `watch_logs` requests watched logs, and `watch_epoch` checks at each wake-up whether the connection is still the
+//! current one.
 //!
 //! Every queue is bounded. While events wait for the database, nothing more is read from the host; while the host
 //! doesn't read, nothing more is prepared for it.
@@ -287,7 +288,7 @@ impl Connection {
         }
     }
 
-    /// Makes the host send the logs that people look at, for as long as they do.
+    /// Requests logs from the host while they are watched.
     async fn watch_logs(&self) -> Ended {
         let Link { scope, .. } = &self.link;
         let mut viewers = scope.core.events.logs.arrivals();
@@ -306,7 +307,7 @@ impl Connection {
                 self.logs.forget();
             }
             let Ok(frames) = self.logs.renew(&self.link, &new).await else {
-                // The database is away, and so may be a new viewer's request.
+                // The database can't be reached. The next renewal serves the new viewers, too.
                 self.logs.forget();
                 continue;
             };
@@ -315,7 +316,7 @@ impl Connection {
                     return loop_ended("frames");
                 }
             }
-            // A caller may open viewers continually, each of which needs the end of a log.
+            // A caller may open viewers continually, and each requires the end of a log.
             sleep(Duration::from_secs(1)).await;
         }
     }

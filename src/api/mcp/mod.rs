@@ -1,8 +1,8 @@
 //! The `/mcp` interface: the operations of `/v1` as tools, for programs that speak the Model Context Protocol.
 //!
-//! Operations are neither listed nor run in a second way: a tool is a line of `rest/routes.rs`, its schema
-//! is built from the same shapes as the OpenAPI document, and a call executes the same stored document after the same
-//! checks, with the same tokens. Callers don't see tools that they can't use in any organization.
+//! It has neither its own list of operations nor its own way to run them: a tool is a line of `rest/routes.rs`, its
+//! schema is built from the same shapes as the OpenAPI document, and a call executes the same stored document after the
+//! same checks, with the same tokens. Callers don't see tools that they can't use in any organization.
 //!
 //! - `tools.rs`: the tools, derived from the routes.
 //! - `server.rs`: listing and calling tools for one caller.

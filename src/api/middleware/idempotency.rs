@@ -476,7 +476,7 @@ impl Claim {
     }
 }
 
-/// `records`: those that the request has created, as its mark lists them.
+/// `records`: the created ones, as the mark lists them.
 fn in_doubt(records: Option<&str>) -> Problem {
     let detail = "The change for this key was made, but its response was lost or not kept. `details.records` are the records that \
                   it created: read them before you continue.";

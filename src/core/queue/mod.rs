@@ -40,7 +40,7 @@ pub const CLAIM_MARGIN: Duration = Duration::from_secs(30);
 pub const MAX_CONCURRENT: i64 = 4;
 
 /// The interval of the poll: a longer wait needs no wake.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
+pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Work of one kind, each a row of the kind's table.
 pub trait Job: Sized + Send + 'static {

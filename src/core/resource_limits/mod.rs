@@ -1,6 +1,6 @@
 //! The resource limits: how much callers may hold in this process's memory, each of them and all together.
 //!
-//! Rate limits (`limits.rs`) bound how often callers may ask. Resource limits bound the resources that they hold
+//! Rate limits (`rate_limits.rs`) bound how often callers may ask. Resource limits bound the resources that they hold
 //! meanwhile: connections, sockets, subscriptions, bodies being received, answers waiting to be sent. Each has a
 //! [`ResourceLimit`]. Taking from it yields a [`Held`]; dropping that gives the amount back, however the work ends.
 //! Small items ([`SMALL`]) are not counted: the number of connections bounds them, and a normal request pays nothing.
@@ -16,9 +16,8 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use crate::base::{bounds, network::client_network};
 use crate::{
-    base::{ids::OrgId, problem::Result},
+    base::{bounds, ids::OrgId, network::client_network, problem::Result},
     core::{
         access::Caller,
         config::{Config, RequestLimits},

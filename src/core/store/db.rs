@@ -303,7 +303,7 @@ impl Db {
         Ok(row.map(|row| row.try_get_by("version")).transpose()?.unwrap_or_default())
     }
 
-    /// Rewrites an SQLite file without free space, and empties its log: neither has deleted data afterwards. Returns
+    /// Rewrites an SQLite file without free space, and empties its log, so that neither contains deleted data. Returns
     /// whether the log is empty: it is not while another process reads it.
     ///
     /// # Errors

@@ -10,8 +10,8 @@ pub fn holds(column: &str) -> String {
     format!(r"{column} LIKE ? ESCAPE '\'")
 }
 
-/// The condition that a text that is not folded contains another; its value is [`holding_as_is`]. The database lowers
-/// the case of both: PostgreSQL of all letters, SQLite of A to Z.
+/// The condition that an unfolded text contains another; its value is [`holding_as_is`]. The database lowers the case
+/// of both: PostgreSQL of all letters, SQLite of A to Z.
 #[must_use]
 pub fn holds_in_any_case(text: &str) -> String {
     format!(r"LOWER({text}) LIKE LOWER(?) ESCAPE '\'")
@@ -34,7 +34,7 @@ pub fn starting(text: &str) -> Option<String> {
     Some(format!("{}%", escape(&folded)))
 }
 
-/// The same as [`holding`] for texts that are not folded.
+/// The same as [`holding`] for unfolded texts.
 #[must_use]
 pub fn holding_as_is(text: &str) -> String {
     format!("%{}%", escape(text))

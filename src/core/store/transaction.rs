@@ -186,7 +186,7 @@ impl Transaction {
         self.hooks.lock()
     }
 
-    /// Records it if the statement was refused.
+    /// Records a refused statement.
     fn record_failure<T>(&self, done: Result<T, DbErr>) -> Result<T, DbErr> {
         if done.is_err() {
             self.is_refused.store(true, Ordering::Relaxed);

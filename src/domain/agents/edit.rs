@@ -137,8 +137,8 @@ async fn has_secrets(tx: &Tx, agent: &agents::Model) -> Result<bool> {
     Ok(agent.model_credential_sealed.is_some() || ask(tx, HasCredentials(agent.id)).await?)
 }
 
-/// Whether the agent's host needs the edit: yes for every column that is not in the list. Those are only for people,
-/// come with each turn (instructions), or take effect on the next launch (server and image).
+/// Whether the agent's host needs the edit. The listed columns are only for people, come with each turn (instructions),
+/// or take effect on the next launch (server and image).
 fn is_for_host(agent: &agents::ActiveModel) -> bool {
     use agents::Column::{
         Description, ImageId, Instructions, Name, RestartAt, RestartPolicy, Role, ServerId, UpdatedAt,

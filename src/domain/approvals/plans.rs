@@ -14,7 +14,7 @@ use crate::{
         bounds,
         enums::ApprovalOutcome,
         ids::{AgentId, ApprovalId},
-        plain::{self, truncated},
+        plain::{truncated_line, without_nul},
         problem::{Code, Problem, Result},
     },
     core::{access::Scope, store::Tx},
@@ -59,24 +59,22 @@ pub async fn judgement(
         return Ok(Judgement::Refused { reason: STOPPED.to_owned() });
     }
     let rules = agents::load_approval_rules(&tx, agent.id).await?;
-    let tool = truncated(&plain::one_line(&crossing.tool), bounds::NAME);
-    let input = plain::without_nul(crossing.input);
+    let tool = truncated_line(&crossing.tool, bounds::NAME);
+    let input = without_nul(crossing.input);
     if tool == NETWORK && !rules.disables(&crossing.tool_kind, &tool) && is_listed(&tx, &input).await? {
         return Ok(Judgement::Allowed);
     }
-    let (mut tool_rule, mut is_unassigned) = (None, false);
-    if let Some(id) = crossing.mcp_server_id {
-        let servers = mcp_servers::of_agent(&tx, agent.id).await?;
-        match servers.iter().find(|server| server.id == id) {
-            Some(server) => {
-                tool_rule = mcp_servers::tools::rule_of_call(&tx, server, &crossing.tool).await?;
-            }
-            None => is_unassigned = true,
-        }
-    }
+    let server = match crossing.mcp_server_id {
+        Some(id) => mcp_servers::of_agent(&tx, agent.id).await?.into_iter().find(|server| server.id == id),
+        None => None,
+    };
+    let tool_rule = match &server {
+        Some(server) => mcp_servers::tools::rule_of_call(&tx, server, &crossing.tool).await?,
+        None => None,
+    };
     let mut judged = assess_risk(&scope.core.risk, &rules, tool_rule, (&crossing.tool_kind, &tool), &input);
     // The server was archived or taken from the agent, and its host has not learned of that yet.
-    if is_unassigned {
+    if crossing.mcp_server_id.is_some() && server.is_none() {
         judged.decision = RiskDecision::Unassigned;
     }
     let judgement = match judged.decision {

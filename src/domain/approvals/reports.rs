@@ -22,7 +22,7 @@ use crate::{
         bounds,
         enums::{AnswerDelivery, ApprovalKind, ApprovalOutcome, ApprovalStatus, ChangeOp, RecordKind},
         ids::{ApprovalId, ConversationId, TurnId},
-        plain::{self, lines_without_controls, truncated},
+        plain::{lines_without_controls, truncated, truncated_line, without_nul},
         problem::{Problem, Result},
         time::Timestamp,
     },
@@ -77,7 +77,7 @@ pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
         Asked::Question { text, options, multiple, allow_text } => {
             let options = options.into_iter().take(bounds::LIST).map(|option| Choice {
                 id: truncated(&option.id, bounds::ID),
-                label: one_line(&option.label, bounds::ID),
+                label: truncated_line(&option.label, bounds::ID),
                 description: option
                     .description
                     .map(|text| truncated(&lines_without_controls(&text), bounds::TEXT)),
@@ -87,17 +87,17 @@ pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
             ask_question(tx, &agent, origin, expires_at, question).await
         }
         Asked::Action { tool, tool_kind, title, input } => {
-            let title = one_line(&title, bounds::NAME);
-            // A title, or what a tool of another kind is called, can be the model's words: people's risk of a tool of
-            // an MCP server must not allow them.
+            let title = truncated_line(&title, bounds::NAME);
+            // The model may choose a title, or the name of a tool of another kind: people's risk of an MCP server's
+            // tool must not allow them.
             let tool_rule = match &tool {
                 Some(tool) if tool_kind == MCP_KIND => {
                     mcp_servers::tools::rule_of_request(tx, agent.id, tool).await?
                 }
                 _ => None,
             };
-            let tool = tool.map_or_else(|| title.clone(), |tool| one_line(&tool, bounds::NAME));
-            let input = plain::without_nul(input);
+            let tool = tool.map_or_else(|| title.clone(), |tool| truncated_line(&tool, bounds::NAME));
+            let input = without_nul(input);
             let judged = assess_risk(&tx.scope.core.risk, &rules, tool_rule, (&tool_kind, &tool), &input);
             let request = ToolRequest { tool, input };
             match judged.decision {
@@ -183,7 +183,7 @@ async fn ask_question(
             format!("The question was not asked: {MAX_WAITING} requests of this agent are already waiting.");
         return refuse_request(tx, agent, origin, "TOO_MANY_REQUESTS", text).await;
     }
-    let title = one_line(question.text.trim().lines().next().unwrap_or_default(), bounds::NAME);
+    let title = truncated_line(question.text.trim().lines().next().unwrap_or_default(), bounds::NAME);
     let title = if title.is_empty() { "A question".to_owned() } else { title };
     let new = NewApproval { question: Some(question), ..NewApproval::new(ApprovalKind::Question, title) };
     raise(tx, with_request(agent, origin, expires_at, new)).await?;
@@ -378,8 +378,4 @@ async fn load(tx: &Tx, agent: &LockedAgent, id: ApprovalId) -> Result<approvals:
     let found = found.filter(approvals::Column::AgentId.eq(agent.id));
     let found = found.filter(approvals::Column::Generation.eq(agent.generation));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("approval", id))
-}
-
-fn one_line(text: &str, most: usize) -> String {
-    truncated(&plain::one_line(text), most)
 }

@@ -190,9 +190,17 @@ mod tests {
 
     use super::*;
 
+    fn risk_rules() -> RiskRules {
+        let config = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
+        config.unwrap().risk().unwrap()
+    }
+
+    fn with_thresholds(ask: Option<i64>, block: Option<i64>) -> ApprovalRules {
+        ApprovalRules { ask, block, timeout_minutes: None, categories: Vec::new(), disabled: Vec::new() }
+    }
+
     fn decisions(approval_rules: &ApprovalRules) -> Vec<RiskDecision> {
-        let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
-        let rules = rules.unwrap().risk().unwrap();
+        let rules = risk_rules();
         let cases = [
             ("read", "cat", json!({ "path": "a" })),
             ("edit", "write", json!({ "path": "a" })),
@@ -211,24 +219,20 @@ mod tests {
     #[test]
     fn thresholds_decide_what_follows() {
         use RiskDecision::{Allowed, Asked, Blocked};
-        let approval_rules = |ask, block| ApprovalRules {
-            ask,
-            block,
-            timeout_minutes: None,
-            categories: Vec::new(),
-            disabled: Vec::new(),
-        };
-        assert_eq!(decisions(&approval_rules(None, None)), [Allowed, Allowed, Asked, Asked, Blocked]);
-        assert_eq!(decisions(&approval_rules(Some(10), Some(50))), [Asked, Asked, Blocked, Blocked, Blocked]);
+        assert_eq!(decisions(&with_thresholds(None, None)), [Allowed, Allowed, Asked, Asked, Blocked]);
         assert_eq!(
-            decisions(&approval_rules(Some(100), Some(100))),
+            decisions(&with_thresholds(Some(10), Some(50))),
+            [Asked, Asked, Blocked, Blocked, Blocked]
+        );
+        assert_eq!(
+            decisions(&with_thresholds(Some(100), Some(100))),
             [Allowed, Allowed, Allowed, Allowed, Allowed]
         );
-        assert_eq!(decisions(&approval_rules(Some(0), Some(0))), [Blocked; 5]);
-        let mut named = approval_rules(None, None);
+        assert_eq!(decisions(&with_thresholds(Some(0), Some(0))), [Blocked; 5]);
+        let mut named = with_thresholds(None, None);
         named.categories = vec!["Changing FILES".to_owned(), "being polite".to_owned()];
         assert_eq!(decisions(&named), [Allowed, Asked, Asked, Asked, Blocked]);
-        let mut without = approval_rules(Some(100), Some(100));
+        let mut without = with_thresholds(Some(100), Some(100));
         without.disabled = vec!["execute".to_owned()];
         assert_eq!(decisions(&without)[..3], [Allowed, Allowed, RiskDecision::Disabled]);
     }
@@ -236,15 +240,8 @@ mod tests {
     #[test]
     fn the_rule_of_a_tool_goes_first() {
         use RiskDecision::{Allowed, Asked, Blocked, Disabled, NotAccepted, SwitchedOff};
-        let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
-        let rules = rules.unwrap().risk().unwrap();
-        let mut approval_rules = ApprovalRules {
-            ask: None,
-            block: None,
-            timeout_minutes: None,
-            categories: Vec::new(),
-            disabled: Vec::new(),
-        };
+        let rules = risk_rules();
+        let mut approval_rules = with_thresholds(None, None);
         let judged = |approval_rules: &ApprovalRules, is_enabled, is_accepted, risk| {
             let rule = ToolRule { is_enabled, is_accepted, risk };
             assess_risk(&rules, approval_rules, Some(rule), ("other", "shop.pay"), &json!({}))
@@ -269,15 +266,8 @@ mod tests {
 
     #[test]
     fn what_a_person_decides_is_seen_whole() {
-        let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
-        let rules = rules.unwrap().risk().unwrap();
-        let approval_rules = ApprovalRules {
-            ask: None,
-            block: None,
-            timeout_minutes: None,
-            categories: Vec::new(),
-            disabled: Vec::new(),
-        };
+        let rules = risk_rules();
+        let approval_rules = with_thresholds(None, None);
         let judged = |kind: &str, name: &str, bytes: usize| {
             let input = json!({ name: "x".repeat(bytes) });
             assess_risk(&rules, &approval_rules, None, (kind, "tool"), &input)
@@ -293,13 +283,8 @@ mod tests {
 
     #[test]
     fn a_group_is_a_kind_or_a_server() {
-        let approval_rules = ApprovalRules {
-            ask: None,
-            block: None,
-            timeout_minutes: None,
-            categories: Vec::new(),
-            disabled: vec!["Git Hub".to_owned(), "fetch".to_owned()],
-        };
+        let mut approval_rules = with_thresholds(None, None);
+        approval_rules.disabled = vec!["Git Hub".to_owned(), "fetch".to_owned()];
         for (kind, tool) in [
             ("other", "git hub.create_issue"),
             ("other", "mcp__Git_Hub__create"),
@@ -315,15 +300,8 @@ mod tests {
 
     #[test]
     fn a_new_host_is_never_allowed_by_thresholds() {
-        let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
-        let rules = rules.unwrap().risk().unwrap();
-        let approval_rules = ApprovalRules {
-            ask: Some(100),
-            block: Some(100),
-            timeout_minutes: None,
-            categories: Vec::new(),
-            disabled: Vec::new(),
-        };
+        let rules = risk_rules();
+        let approval_rules = with_thresholds(Some(100), Some(100));
         let judged = assess_risk(
             &rules,
             &approval_rules,

@@ -8,7 +8,7 @@ use crate::{
         bounds,
         enums::BackupState,
         ids::{AgentId, BackupId},
-        plain::{self, truncated},
+        plain::truncated_line,
         problem::Result,
     },
     core::store::Tx,
@@ -77,7 +77,7 @@ pub async fn restored(tx: &Tx, from: &Reporter, id: BackupId, error: Option<Stri
 }
 
 fn readable_error(text: &str) -> String {
-    truncated(&plain::one_line(text), bounds::REASON)
+    truncated_line(text, bounds::REASON)
 }
 
 fn is_digest(text: &str) -> bool {

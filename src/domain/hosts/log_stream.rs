@@ -11,11 +11,11 @@ use crate::{
     core::events::LogLines,
 };
 
-/// How long a host sends lines after a WATCH_LOG. It is sent again three times within this time.
+/// How long a host sends lines after a WATCH_LOG, which is repeated three times within this time.
 pub const LOG_LEASE: Duration = Duration::from_secs(30);
-/// The longest batch, in bytes of its text, because a host must not fill the queues of viewers.
+/// The longest batch, in bytes of text, because a host must not fill the queues of viewers.
 const LONGEST: usize = 16 << 10;
-/// The times that can be written in four digits of a year.
+/// The times whose year has at most four digits.
 const TIMES: RangeInclusive<i64> = 0..=253_402_300_799_999;
 
 /// The agents of a connection whose logs are watched.
@@ -23,8 +23,8 @@ const TIMES: RangeInclusive<i64> = 0..=253_402_300_799_999;
 pub struct WatchedLogs(Mutex<BTreeSet<AgentId>>);
 
 impl WatchedLogs {
-    /// The frames that make the host send what is watched now. It sends the end of a log first if no one watched it
-    /// before, or for a new viewer.
+    /// The frames that request the watched logs. The host first sends the end of a log that was not watched before, or
+    /// has a new viewer.
     pub async fn renew(&self, link: &Link, new: &[Option<AgentId>]) -> Result<Vec<ToHost>> {
         let core = &link.scope.core;
         let watched = core.events.logs.watched_in(link.scope.org);
@@ -44,7 +44,7 @@ impl WatchedLogs {
         Ok(frames)
     }
 
-    /// Makes the next renewal ask for the end of every log: viewers were missed.
+    /// Makes the next renewal request the end of every log, because viewers were missed.
     pub fn forget(&self) {
         self.0.lock().clear();
     }

@@ -197,13 +197,7 @@ pub async fn restore(scope: &Scope, id: McpServerId) -> Result<()> {
 
 /// Whether an edit changes more than the description.
 fn has_new_setup(server: &mcp_servers::ActiveModel) -> bool {
-    server.name.is_set()
-        || server.transport.is_set()
-        || server.command.is_set()
-        || server.args.is_set()
-        || server.url.is_set()
-        || server.auth.is_set()
-        || server.workspace.is_set()
+    is_another_server(server) || server.name.is_set() || server.auth.is_set() || server.workspace.is_set()
 }
 
 /// Whether an edit leads to another program or address.

@@ -40,11 +40,11 @@ use crate::{
     },
 };
 
-/// The longest name of a tool, in characters, as in the gate. People would get no page with longer ones of a hostile
-/// host.
+/// The longest name of a tool, in characters, as in the gate. A hostile host's longer names would keep the page from
+/// loading.
 const NAME: usize = 200;
 
-/// What people decided about a tool.
+/// People's decisions about a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolRule {
     /// Whether it is switched on.
@@ -79,7 +79,7 @@ pub async fn pins(tx: &Tx, servers: &[Callable]) -> Result<BTreeMap<i64, Vec<Too
     Ok(pins)
 }
 
-/// The decision of people about a call at the gate, `<server>.<tool>`. None: the server's tools are unknown. An unknown
+/// People's decisions about a call at the gate, `<server>.<tool>`. None: the server's tools are unknown. An unknown
 /// tool of a server with known ones was not accepted.
 pub async fn rule_of_call(tx: &Tx, server: &Callable, called: &str) -> Result<Option<ToolRule>> {
     let known = queries::known_tools(tx, &[server.id]).await?;
@@ -89,10 +89,9 @@ pub async fn rule_of_call(tx: &Tx, server: &Callable, called: &str) -> Result<Op
     Ok(found.or((!known.is_empty()).then_some(unknown)))
 }
 
-/// The decision of people about a tool that an agent asks for: `<server>.<tool>`, or `mcp__<server>__<tool>` in any case,
-/// with underscores for spaces and hyphens. Of several such tools the strictest counts, unless one has just this name:
-/// otherwise a server could pass off a tool as a harmless one. None: it is not known to be a tool of one of these
-/// servers.
+/// People's decisions about a tool that an agent asks for: `<server>.<tool>`, or `mcp__<server>__<tool>` in any case,
+/// with underscores for spaces and hyphens. Of several such tools the strictest counts, unless one has exactly this name:
+/// otherwise a server could pass off a tool as a harmless one. None: it is no known tool of the agent's servers.
 pub async fn rule_of_request(tx: &Tx, agent: AgentId, asked: &str) -> Result<Option<ToolRule>> {
     let servers = super::of_agent(tx, agent).await?;
     let folded = |text: &str| text.to_lowercase().replace([' ', '-'], "_");
@@ -112,7 +111,7 @@ pub async fn rule_of_request(tx: &Tx, agent: AgentId, asked: &str) -> Result<Opt
     Ok(strictest.map(|(_, rule)| rule))
 }
 
-/// Stores tools that a host reports. Its plan is older, so it gets another one.
+/// Stores a host's report of tools. The host gets a new plan, because its plan is older.
 pub async fn reported(tx: &Tx, from: &Reporter, report: McpToolReport) -> Result<()> {
     let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let server = McpServerId(report.server_id);
@@ -138,7 +137,7 @@ pub async fn reported(tx: &Tx, from: &Reporter, report: McpToolReport) -> Result
             continue;
         }
         room -= usize::from(!is_known);
-        // As in the gate. Longer ones of a hostile host would keep people from the page.
+        // As in the gate. A hostile host's longer ones would keep the page from loading.
         let definition = tool.definition.filter(|definition| definition.to_string().len() <= 16 << 10);
         let definition = definition.map(without_nul);
         let tool = ReportedTool { name: tool.name, digest: tool.digest, definition };

@@ -4,11 +4,7 @@ use muster_protocol::plan::Destination;
 
 use super::queries;
 use crate::{
-    base::{
-        bounds,
-        plain::{self, truncated},
-        problem::Result,
-    },
+    base::{bounds, plain::truncated_line, problem::Result},
     core::store::Tx,
     domain::agents::{
         self,
@@ -28,8 +24,8 @@ pub async fn record_unreached(
     count: i64,
 ) -> Result<()> {
     let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
-    let host = truncated(&plain::one_line(&to.host), bounds::NAME);
-    let reason = truncated(&plain::one_line(&reason), bounds::REASON);
+    let host = truncated_line(&to.host, bounds::NAME);
+    let reason = truncated_line(&reason, bounds::REASON);
     let at = from.time(tx, crate::base::time::Timestamp(0));
     let count = count.clamp(1, MOST);
     queries::count_refused(tx, agent.id, (host, to.port), (reason, count), at).await?;

@@ -19,7 +19,7 @@ use crate::{
         bounds,
         enums::{LimitKind, UsageStatus},
         ids::{AgentId, LeaseId, TurnId},
-        plain::{self, truncated},
+        plain::truncated_line,
         problem::Result,
         time::Timestamp,
     },
@@ -87,7 +87,7 @@ pub async fn record_call(tx: &Tx, from: &Reporter, call: ModelCall) -> Result<()
 
 /// Bounds a host's numbers and texts, and prices the call.
 async fn sanitize(tx: &Tx, agent: &LockedAgent, terms: &Terms, call: ModelCall) -> Result<Call> {
-    let name = |text: &str| truncated(&plain::one_line(text), bounds::NAME);
+    let name = |text: &str| truncated_line(text, bounds::NAME);
     let sane = |tokens: Option<i64>| tokens.map(|tokens| tokens.clamp(0, MOST));
     // A report may be late, but must not change a month that is long over.
     let started_at = Timestamp(call.started_at).clamp(tx.now.minus(Duration::from_hours(31 * 24)), tx.now);

@@ -15,7 +15,7 @@ use crate::{
 pub(super) const OTHERS: &str = "other";
 
 row! {
-    /// What was used in a day.
+    /// The usage of a day.
     #[derive(Default)]
     pub(super) struct UsageSum {
         /// A date, or for turns the number of days since 1970.
@@ -73,7 +73,7 @@ macro_rules! of_turns {
     };
 }
 
-/// What was measured from day `$2` until day `$3`.
+/// The measured usage from day `$2` until day `$3`.
 macro_rules! of_model_days {
     ($key:literal, $label:literal, $join:literal) => {
         sql!(
@@ -116,7 +116,7 @@ pub(super) async fn of_turns(scope: &Scope, by: UsageGrouping, period: &Period) 
     scope.all(sql, [from.into(), until.into(), offset.into()]).await
 }
 
-/// What was measured, with no turns. Nothing by channel and cause.
+/// The measured usage, without turns. None by channel and cause.
 pub(super) async fn of_model_days(
     scope: &Scope,
     by: UsageGrouping,

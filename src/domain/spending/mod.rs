@@ -7,7 +7,7 @@
 //!
 //! `budget.rs`: the terms; `monthly_totals.rs`: the months' sums; `leases.rs`, `calls.rs`: requests and reports of
 //! hosts; `cost_guard.rs`: used-up limits; `usage.rs`: refusals of providers; `limits.rs`: waiting agents;
-//! `release.rs`: resuming them; `allow.rs`: allowances; `daily_usage.rs`: plots.
+//! `release.rs`: resuming them; `allow.rs`: allowances; `daily_usage.rs`: usage by day.
 
 mod allow;
 mod budget;

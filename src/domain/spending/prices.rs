@@ -7,10 +7,7 @@ use super::{
     queries,
 };
 use crate::{
-    base::{
-        column::Decimal,
-        problem::{Problem, Result},
-    },
+    base::{column::Decimal, problem::Result},
     core::access::Scope,
 };
 
@@ -37,7 +34,6 @@ pub struct ModelPrice {
 pub async fn prices_of(scope: &Scope) -> Result<Vec<ModelPrice>> {
     let core = &scope.core;
     let place = queries::currency_and_zone(scope).await?;
-    let place = place.ok_or_else(|| Problem::not_found("organization", scope.org))?;
     let prices = core.prices.on(&place.currency, day(&zone_of(&place.timezone), core.clock.now()));
     let shown = prices.into_iter().map(|since| ModelPrice {
         model: since.price.model,

@@ -7,7 +7,7 @@ use crate::{
     base::{
         enums::{CostGuardAction, OverrideMode},
         ids::{AgentId, ModelCredentialId, TurnId},
-        problem::Result,
+        problem::{Problem, Result},
         time::Timestamp,
     },
     core::{
@@ -73,9 +73,10 @@ row! {
     pub(super) struct CurrencyAndZone { currency: String, timezone: String }
 }
 
-/// `None` if the organization is gone.
-pub(super) async fn currency_and_zone(scope: &Scope) -> Result<Option<CurrencyAndZone>> {
-    scope.one(sql!("SELECT currency, timezone FROM organizations WHERE id = $org"), []).await
+/// Fails with `NOT_FOUND` if the organization is gone.
+pub(super) async fn currency_and_zone(scope: &Scope) -> Result<CurrencyAndZone> {
+    let found = scope.one(sql!("SELECT currency, timezone FROM organizations WHERE id = $org"), []).await?;
+    found.ok_or_else(|| Problem::not_found("organization", scope.org))
 }
 
 /// Allows an agent `tokens` until then, on top of an earlier allowance that has not expired.

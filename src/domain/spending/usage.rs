@@ -8,7 +8,7 @@ use crate::{
         bounds,
         enums::{LimitKind, UsageStatus},
         ids::{AgentId, ModelCredentialId},
-        plain::{self, truncated},
+        plain::truncated_line,
         problem::Result,
         time::Timestamp,
     },
@@ -42,8 +42,8 @@ pub async fn record_refusal(
     let until = until
         .unwrap_or(tx.now.plus(Duration::from_mins(1)))
         .clamp(tx.now.plus(Duration::from_secs(1)), tx.now.plus(Duration::from_hours(24)));
-    let said = truncated(&plain::one_line(detail), bounds::REASON);
-    let model = truncated(&plain::one_line(model), bounds::NAME);
+    let said = truncated_line(detail, bounds::REASON);
+    let model = truncated_line(model, bounds::NAME);
     let reason = format!("The provider of {model} accepts no more requests for now: {said}");
     let inherited = model_credentials::inherited_by(tx, agent.id).await?;
     if credential != inherited {

@@ -58,8 +58,8 @@ pub fn rows(scope: &Scope, filter: &Filter) -> Rows<Approval> {
     }
 }
 
-/// SQL for what is searched and not stored in folded form. Without the request's digest, in which short words occur by
-/// chance.
+/// SQL for the searched texts that are not stored in folded form. The request's digest is left out, because short words
+/// occur in it by chance.
 const TEXTS: &str = "COALESCE(t.body, '') || ' ' || COALESCE(t.request ->> 'tool', '') || ' ' || \
                      COALESCE(t.request ->> 'input', '')";
 

@@ -11,7 +11,7 @@ use super::{
     entity::turns,
     queries::{DUE, extend_reach, join_queued},
     rate_limited::{is_limited, settle_usage},
-    rows::{announce, announce_end, find_waiting_turn, is_open, open_turns},
+    rows::{announce, announce_end, find_waiting_turn, is_open, lock_turn, open_turns},
     state::is_final,
 };
 use crate::{
@@ -258,11 +258,7 @@ pub(super) async fn unsend(tx: &Tx, turn: &turns::Model) -> Result<()> {
 /// `NOT_FOUND`; `CONFLICT` for a held turn, which only passes a person's answers on to the agent.
 pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
     let tx = scope.begin().await?;
-    let found = scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
-    let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("turn", id))?;
-    let Some(agent) = agents::lock_agent(&tx, found.agent_id).await? else { return Ok(()) };
-    // It may have changed while another transaction held the lock.
-    let turn = super::rows::load(&tx, found.agent_id, id).await?;
+    let Some((agent, turn)) = lock_turn(&tx, id).await? else { return Ok(()) };
     if is_final(turn.state) || turn.cancel_requested_at.is_some() {
         return Ok(());
     }

@@ -1,12 +1,10 @@
 //! Retrying turns that failed.
 
-use sea_orm::{ColumnTrait, QueryFilter};
 use serde_json::json;
 
 use super::{
-    entity::turns,
     queue::{Cause, queue_turn, send},
-    rows::{announce, load},
+    rows::{announce, lock_turn},
 };
 use crate::{
     base::{
@@ -15,7 +13,7 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     core::{access::Scope, audit},
-    domain::{agents, conversations},
+    domain::conversations,
 };
 
 /// Sends the messages of a FAILED or INTERRUPTED turn again, with the conversation's next turn, and returns that turn.
@@ -26,13 +24,9 @@ use crate::{
 /// and while a person answers instead of the agent.
 pub async fn retry(scope: &Scope, id: TurnId) -> Result<TurnId> {
     let tx = scope.begin().await?;
-    let found = scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
-    let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("turn", id))?;
-    let Some(agent) = agents::lock_agent(&tx, found.agent_id).await? else {
+    let Some((agent, turn)) = lock_turn(&tx, id).await? else {
         return Err(Problem::new(Code::Archived, "The conversation's agent has been deleted."));
     };
-    // It may have changed while another transaction held the lock.
-    let turn = load(&tx, agent.id, id).await?;
     if !matches!(turn.state, TurnState::Failed | TurnState::Interrupted) {
         let detail = format!("The turn is {}. Only FAILED and INTERRUPTED turns can be retried.", turn.state);
         return Err(Problem::new(Code::Conflict, detail).with("state", turn.state.as_str()));

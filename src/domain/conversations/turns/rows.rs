@@ -17,6 +17,7 @@ use crate::{
         store::Tx,
         telemetry::metrics,
     },
+    domain::agents::{self, LockedAgent},
 };
 
 /// A turn has ended.
@@ -47,6 +48,16 @@ pub(super) async fn load(tx: &Tx, agent: AgentId, id: TurnId) -> Result<turns::M
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
     let found = found.filter(turns::Column::AgentId.eq(agent)).one(tx.connection()).await?;
     found.ok_or_else(|| Problem::not_found("turn", id))
+}
+
+/// Locks a turn's agent and loads the turn. None: the agent was deleted.
+pub(super) async fn lock_turn(tx: &Tx, id: TurnId) -> Result<Option<(LockedAgent, turns::Model)>> {
+    let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
+    let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("turn", id))?;
+    let Some(agent) = agents::lock_agent(tx, found.agent_id).await? else { return Ok(None) };
+    // The turn may have changed while another transaction held the lock.
+    let turn = load(tx, agent.id, id).await?;
+    Ok(Some((agent, turn)))
 }
 
 /// The state of a turn, if it exists.
