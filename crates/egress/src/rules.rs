@@ -93,6 +93,11 @@ impl Rules {
         self.allowed.iter().any(|entry| entry.port == port && covers(&entry.host, host))
     }
 
+    /// An MCP server of the agent.
+    pub fn mcp_server(&self, id: i64) -> Option<&McpServer> {
+        self.mcp_servers.iter().find(|server| server.id == id)
+    }
+
     /// Whether a tool group is disabled: an MCP server's name, or a kind of tool.
     pub fn is_disabled(&self, group: &str) -> bool {
         self.disabled.contains(&group.trim().to_lowercase())
