@@ -15,6 +15,8 @@ use parking_lot::Mutex;
 
 use crate::bounds;
 
+/// The tool of connections.
+pub const NETWORK_TOOL: &str = "network";
 /// The tool kind of connections.
 pub const NETWORK_KIND: &str = "fetch";
 
