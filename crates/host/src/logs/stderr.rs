@@ -75,7 +75,7 @@ impl StderrReader {
         reader
     }
 
-    /// Reads about 64 KiB; with `all`, what both files may hold, and an unfinished last line.
+    /// Reads about 64 KiB; with `all`, as much as both files may hold, and an unfinished last line.
     pub fn read(&mut self, all: bool) -> io::Result<StderrText> {
         let mut buffer = vec![0; LONGEST];
         let (mut read, most) = (0, if all { 16 * LONGEST } else { LONGEST });
@@ -115,7 +115,7 @@ impl StderrReader {
         // Of the two files, the present one may just have been replaced.
         for _ in 0..3 {
             if let Some((file, offset)) = &mut self.file {
-                // Looked up before reading: what was written before a replacement is read before the next file.
+                // Looked up before reading, so that output from before a replacement is read before the next file.
                 let is_newest =
                     self.dir.join(STDERR).symlink_metadata().is_ok_and(|found| is_same(&found, file));
                 file.seek(SeekFrom::Start(*offset))?;
@@ -154,7 +154,7 @@ impl StderrReader {
         self.is_in_word = true;
     }
 
-    /// Adds what was read.
+    /// Adds bytes that were read.
     fn add(&mut self, mut bytes: &[u8]) {
         if self.is_in_word {
             let Some(end) = bytes.iter().position(u8::is_ascii_whitespace) else { return };
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_replaced_unread_is_said_to_be_missing() {
+    fn output_replaced_unread_is_reported_as_missing() {
         let launch = Launch::new();
         launch.write("one\ntwo th");
         let mut reader = launch.reader();
