@@ -159,7 +159,7 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: &[Checkpoint]) -> Result<
     let file = File::open(path).map_err(|error| Failure::of_file(path, &error))?;
     let mut verifier: Option<Verifier<'_>> = None;
     for (n, line) in BufReader::new(file).split(b'\n').enumerate() {
-        let line = line.map_err(|error| Failure::new(format!("{shown}: {error}")))?;
+        let line = line.map_err(|error| Failure::of_file(path, &error))?;
         let line: Result<Value, _> = muster_json::from_slice(&line);
         match (&mut verifier, line) {
             (None, Ok(header)) if header["type"] == "export" => {

@@ -48,7 +48,7 @@ impl Failure {
         Self::with_code(Code::NotFound, detail)
     }
 
-    /// A file can't be read or created.
+    /// A file can't be read or written.
     pub(super) fn of_file(path: &Path, error: &io::Error) -> Self {
         let detail = format!("{}: {error}", path.display());
         if error.kind() == ErrorKind::NotFound { Self::not_found(detail) } else { Self::new(detail) }

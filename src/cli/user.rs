@@ -270,7 +270,7 @@ async fn erase(cli: &Cli, who: &EraseArgs) -> Result<Output, Failure> {
     Ok(Output::with_text(json!(done), erasure_in_words(&done, is_sqlite)))
 }
 
-/// What was erased, where the name was replaced, and what stays.
+/// An erasure as text for people: the erased records, the columns with the name replaced, and the remaining texts.
 fn erasure_in_words(done: &ErasedPerson, is_sqlite: bool) -> String {
     let mut text = format!(
         "Erased: {}, {} and {}.\n",

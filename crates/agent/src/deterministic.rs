@@ -7,7 +7,7 @@ use std::{io, sync::atomic::Ordering::Relaxed, time::Duration};
 
 use agent_client_protocol::{Error, v1::schema::ToolKind};
 use serde_json::{Map, Value, json};
-use tokio::{fs, io::AsyncWriteExt, time::sleep};
+use tokio::{fs, io::AsyncWriteExt};
 
 use crate::{
     history::{Entry, Message, Outcome},
@@ -69,7 +69,10 @@ async fn perform(turn: &mut Turn, word: Word) -> Result<(), Stop> {
             turn.record(Entry::Thought(thought)).await;
             Ok(())
         }
-        Word::Slowly { pieces, pause } => send_slowly(turn, pieces, pause).await,
+        Word::Slowly { pieces, pause } => {
+            let numbers = (1..=pieces).map(|number| format!("{number} "));
+            turn.send_pieces(numbers, Duration::from_millis(pause)).await
+        }
         Word::Ask { question, options } => ask_person(turn, question, options).await,
         Word::Do { kind, title, input } => perform_action(turn, kind, title, input).await,
         Word::Call { tool, input } => call_tool(turn, &tool, input).await.map(drop),
@@ -142,25 +145,6 @@ async fn echo(turn: &mut Turn, text: &str) -> Result<(), Stop> {
         turn.number
     ))
     .await
-}
-
-async fn send_slowly(turn: &mut Turn, pieces: u64, pause: u64) -> Result<(), Stop> {
-    let id = turn.new_id();
-    let mut text = String::new();
-    let mut result = Ok(());
-    for number in 1..=pieces {
-        if number > 1 {
-            result = turn.until_cancelled(sleep(Duration::from_millis(pause))).await;
-        }
-        if result.is_err() {
-            break;
-        }
-        let piece = format!("{number} ");
-        turn.send_chunk(&id, false, &piece).await?;
-        text.push_str(&piece);
-    }
-    turn.record(Entry::Agent(Message { id, text })).await;
-    result
 }
 
 async fn ask_person(turn: &mut Turn, question: String, options: Vec<String>) -> Result<(), Stop> {

@@ -38,6 +38,7 @@ mod words;
 
 use std::{ffi::OsString, process::ExitCode};
 
+pub use crate::settings::DEMO_MODEL;
 use crate::settings::Settings;
 
 const HELP: &str = "\

@@ -47,10 +47,9 @@ impl Settings {
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
         let given = |name: &str| variable(name).filter(|value| !value.is_empty());
         let home = given("HOME").ok_or(SettingsError::NoHome)?.into();
-        let Some(model) = given("MUSTER_AGENT_MODEL").filter(|model| model != DEMO_MODEL) else {
-            let is_demo = given("MUSTER_AGENT_MODEL").is_some();
-            return Ok(Self { home, model: None, is_demo });
-        };
+        let name = given("MUSTER_AGENT_MODEL");
+        let is_demo = name.as_deref() == Some(DEMO_MODEL);
+        let Some(model) = name.filter(|_| !is_demo) else { return Ok(Self { home, model: None, is_demo }) };
         let provider = match given("MUSTER_AGENT_PROVIDER").map(|name| name.to_ascii_lowercase()).as_deref() {
             Some("openai") => Provider::OpenAi,
             Some("anthropic") => Provider::Anthropic,
@@ -72,7 +71,7 @@ impl Settings {
             base_url: url.as_deref().unwrap_or(default).trim_end_matches('/').to_owned(),
             key,
         });
-        Ok(Self { home, model: access, is_demo: false })
+        Ok(Self { home, model: access, is_demo })
     }
 }
 

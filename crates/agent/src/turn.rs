@@ -9,6 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
 use agent_client_protocol::{
@@ -26,6 +27,7 @@ use agent_client_protocol::{
     },
 };
 use serde_json::{Value, json};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -188,6 +190,29 @@ impl Turn {
         // Stored before the client sees it.
         self.record(Entry::Agent(message.clone())).await;
         self.send_chunk(&message.id, false, &message.text).await
+    }
+
+    /// Sends a message in pieces, with pauses between them. If it is cancelled, the sent pieces are stored.
+    pub async fn send_pieces(
+        &mut self,
+        pieces: impl IntoIterator<Item = String>,
+        pause: Duration,
+    ) -> Result<(), Stop> {
+        let id = self.new_id();
+        let mut text = String::new();
+        let mut result = Ok(());
+        for piece in pieces {
+            if !text.is_empty() {
+                result = self.until_cancelled(sleep(pause)).await;
+            }
+            if result.is_err() {
+                break;
+            }
+            self.send_chunk(&id, false, &piece).await?;
+            text.push_str(&piece);
+        }
+        self.record(Entry::Agent(Message { id, text })).await;
+        result
     }
 
     pub async fn announce_call(

@@ -9,7 +9,7 @@ use crate::{
     answers::{Answer, refusal},
     bounds,
     host_services::{CrossingDecision, CrossingRequest},
-    rules::{self, NETWORK_IS_OFF, NETWORK_KIND},
+    rules::{self, NETWORK_IS_OFF, NETWORK_KIND, NETWORK_TOOL},
     shared::Shared,
 };
 
@@ -33,7 +33,7 @@ async fn authorize_host(shared: &Shared, host: &str, port: u16) -> Result<(), St
         return Ok(());
     }
     let crossing = Crossing {
-        tool: "network".to_owned(),
+        tool: NETWORK_TOOL.to_owned(),
         tool_kind: NETWORK_KIND.to_owned(),
         mcp_server_id: None,
         input: json!({ "host": host, "port": port }),

@@ -55,6 +55,6 @@ pub use self::{
     host_services::{CrossingDecision, CrossingRequest, HostServices, LeaseOutcome},
     mcp::{SessionKey, turn_away},
     reach::{Reach, ReachError},
-    rules::Rules,
+    rules::{NETWORK_TOOL, Rules},
     secrets::Secrets,
 };

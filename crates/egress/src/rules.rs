@@ -15,6 +15,8 @@ use parking_lot::Mutex;
 
 use crate::bounds;
 
+/// The tool of connections.
+pub const NETWORK_TOOL: &str = "network";
 /// The tool kind of connections.
 pub const NETWORK_KIND: &str = "fetch";
 
@@ -91,6 +93,11 @@ impl Rules {
     /// Whether this destination is listed. The name must be normalized by [`name`].
     pub fn allows(&self, host: &str, port: u16) -> bool {
         self.allowed.iter().any(|entry| entry.port == port && covers(&entry.host, host))
+    }
+
+    /// An MCP server of the agent.
+    pub fn mcp_server(&self, id: i64) -> Option<&McpServer> {
+        self.mcp_servers.iter().find(|server| server.id == id)
     }
 
     /// Whether a tool group is disabled: an MCP server's name, or a kind of tool.

@@ -4,7 +4,7 @@
 use std::{io, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Instant};
 
 use futures::future::BoxFuture;
-use muster_egress::{CrossingDecision, CrossingRequest, Gate, HostServices, LeaseOutcome};
+use muster_egress::{CrossingDecision, CrossingRequest, Gate, HostServices, LeaseOutcome, NETWORK_TOOL};
 use muster_protocol::{
     HostEvent,
     event::Asked,
@@ -36,9 +36,6 @@ const NO_SANDBOX: &str = "MCP servers with secrets run next to their agent's con
 
 /// Why the program in the agent's image isn't used.
 const NOT_INSIDE: &str = "A server with secrets runs next to its agent's container, and never in it";
-
-/// The tool of crossings that are connections.
-const NETWORK: &str = "network";
 
 /// Why a test doesn't start a program in a container.
 const INSIDE: &str = "it runs in its agent's container, and only a session of the agent starts it there";
@@ -146,7 +143,7 @@ impl HostServices for Outlet {
     fn judge(&self, asking: CrossingRequest) -> BoxFuture<'_, CrossingDecision> {
         Box::pin(async move {
             // The gate reports refused connections itself.
-            let title = (asking.crossing.tool != NETWORK).then(|| asking.title.clone());
+            let title = (asking.crossing.tool != NETWORK_TOOL).then(|| asking.title.clone());
             let decision = self.judged(asking).await;
             if let (CrossingDecision::Refused { reason }, Some(title)) = (&decision, title) {
                 let text = format!("{title} was refused: {reason}");

@@ -113,7 +113,7 @@ impl Export {
         let text = export::text(&existing, &content);
         let Some(path) = self.out else { return Ok(Output::with_text(Value::Object(content), text)) };
         let written = output::create(&path)?.write_all(text.as_bytes());
-        written.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+        written.map_err(|error| Failure::of_file(&path, &error))?;
         Ok(Output::from_json(json!({ "file": path, "organization": existing.name })))
     }
 }

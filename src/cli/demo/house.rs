@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_graphql::MaybeUndefined;
 
-use super::{machine, model};
+use super::machine;
 use crate::{
     base::{
         enums::{CredentialKind, Effort, FieldType, McpTransport, ResponseStyle, RestartPolicy},
@@ -87,7 +87,7 @@ async fn agent(
         instructions: None,
         server_id,
         image_id: None,
-        model_override: Some(model::RULES.to_owned()),
+        model_override: Some(muster_agent::DEMO_MODEL.to_owned()),
     };
     agents::create(scope, new, RestartPolicy::OnFailure).await
 }

@@ -9,8 +9,6 @@ use crate::{
     domain::agents::{self, UpdateAgentInput},
 };
 
-/// The name that the reference agent takes for its rules for the demo (docs/agents.md).
-pub const RULES: &str = "muster-demo";
 const URL: &str = "MUSTER_DEMO_MODEL_URL";
 const NAME: &str = "MUSTER_DEMO_MODEL";
 const KEY: &str = "MUSTER_DEMO_MODEL_KEY";

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     Cli, Failure, Output,
-    asked::{Asked, shown_problems},
+    source::{Source, shown_problems},
 };
 use crate::{
     base::{
@@ -22,7 +22,7 @@ pub struct Explain {
     /// The permission, such as agent.edit [default: all]
     permission: Option<Permission>,
     #[command(flatten)]
-    asked: Asked,
+    source: Source,
     /// Explain what this role allows
     #[arg(long)]
     role: Option<Role>,
@@ -36,13 +36,13 @@ pub struct Explain {
 
 impl Explain {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let org = self.asked.organization(cli).await?;
+        let org = self.source.organization(cli).await?;
         let subject = match (self.role, &self.user, org) {
             (Some(role), ..) => Subject::Role(role),
             (None, Some(email), Some(org)) => Subject::Role(role_of(cli, org, email).await?),
             _ => Subject::ServiceToken,
         };
-        let policy = self.asked.policy(cli, org).await?;
+        let policy = self.source.policy(cli, org).await?;
         let permissions = match self.permission {
             Some(permission) => vec![permission],
             None => Permission::ALL.to_vec(),

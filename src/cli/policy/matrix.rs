@@ -4,20 +4,20 @@ use serde_json::json;
 
 use super::{
     Cli, Failure, Output,
-    asked::{Asked, shown_problems},
+    source::{Source, shown_problems},
 };
 use crate::core::policy::{matrix, matrix_table};
 
 #[derive(Debug, clap::Args)]
 pub struct Matrix {
     #[command(flatten)]
-    asked: Asked,
+    source: Source,
 }
 
 impl Matrix {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let org = self.asked.organization(cli).await?;
-        let policy = self.asked.policy(cli, org).await?;
+        let org = self.source.organization(cli).await?;
+        let policy = self.source.policy(cli, org).await?;
         let rows = matrix(&policy, org);
         let mut text = matrix_table(&rows);
         if rows.iter().flat_map(|row| &row.cells).any(|cell| cell.own) {

@@ -4,7 +4,6 @@
 //! service uses: its policy folder and, for organizations without a file there, the newest versions in the database.
 //! The shown text is written by tenants, so every line goes through [`without_controls`](crate::base::plain::without_controls).
 
-mod asked;
 mod break_glass;
 mod candidate;
 mod check;
@@ -17,6 +16,7 @@ mod matrix;
 mod publish;
 mod revert;
 mod simulate;
+mod source;
 mod test;
 
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use agent_client_protocol::v1::schema::ToolKind;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use tokio::{fs, time::sleep};
+use tokio::fs;
 
 use self::{
     replies::{Order, Orders},
@@ -19,7 +19,7 @@ use self::{
 };
 use crate::{
     deterministic::{count_usage, to_object, use_tool},
-    history::{Entry, Message, Outcome},
+    history::{Entry, Outcome},
     mcp::Tool,
     options::Mode,
     skills,
@@ -170,20 +170,7 @@ async fn policy_days(turn: &mut Turn) -> Result<Option<u32>, Stop> {
 
 /// Says a text sentence by sentence.
 async fn say(turn: &mut Turn, text: &str) -> Result<(), Stop> {
-    let id = turn.new_id();
-    let mut said = String::new();
-    let mut result = Ok(());
-    for sentence in replies::sentences(text) {
-        if !said.is_empty() {
-            // People see that answers are streamed.
-            result = turn.until_cancelled(sleep(Duration::from_millis(200))).await;
-        }
-        if result.is_err() {
-            break;
-        }
-        turn.send_chunk(&id, false, sentence).await?;
-        said.push_str(sentence);
-    }
-    turn.record(Entry::Agent(Message { id, text: said })).await;
-    result
+    let sentences: Vec<String> = replies::sentences(text).into_iter().map(str::to_owned).collect();
+    // People see that answers are streamed.
+    turn.send_pieces(sentences, Duration::from_millis(200)).await
 }

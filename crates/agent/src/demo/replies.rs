@@ -1,4 +1,4 @@
-//! What the demo's agent says.
+//! The texts of the demo's agent.
 
 use serde::Deserialize;
 
@@ -23,7 +23,7 @@ pub struct Orders {
     pub orders: Vec<Order>,
 }
 
-/// Where a model is set.
+/// How to set a model.
 const SET_A_MODEL: &str = "I run without a model, by a few fixed rules. To give me one, open my page in the panel: *Settings* takes a \
                            model and its key.";
 

@@ -1,6 +1,6 @@
-//! What a message asks for, by a few fixed rules.
+//! The request in a message, found by a few fixed rules.
 
-/// What a message asks for.
+/// A person's request, or Muster's message about a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// The state of an order.

@@ -22,7 +22,7 @@ use tokio::{
 use super::{
     lines::MessageLine,
     message::{CalledTool, Message},
-    tools::{self, ChangedTools, KnownTools},
+    tools::{self, ChangedTools, KnownTools, ToolPage},
 };
 use crate::{
     bounds,
@@ -114,8 +114,7 @@ impl Session {
         let (out, waiting) = mpsc::channel(bounds::QUEUE);
         let (open, asked) = (Mutex::default(), Mutex::default());
         let (stderr, tools, changed) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let server = rules.mcp_servers.iter().find(|server| server.id == key.server_id);
-        let began_unknown = server.is_some_and(|server| server.tools.is_none());
+        let began_unknown = rules.mcp_server(key.server_id).is_some_and(|server| server.tools.is_none());
         let first_listed = OnceLock::new();
         let session =
             Self { shared, key, out, open, asked, stderr, tools, began_unknown, first_listed, changed };
@@ -124,7 +123,7 @@ impl Session {
 
     /// The server in the current rules.
     pub fn server_of<'a>(&self, rules: &'a Rules) -> Option<&'a McpServer> {
-        rules.mcp_servers.iter().find(|server| server.id == self.key.server_id)
+        rules.mcp_server(self.key.server_id)
     }
 
     /// The server's known tools in the current rules. `None`: all tools may be used.
@@ -159,12 +158,13 @@ impl Session {
         // Some readers take `Result` for `result`.
         let mut fields = Fields::read(&bytes).filter(|fields| !fields.misspells(&["result"]))?;
         let answers = fields.raw("id").filter(|_| !fields.has("method")).map(str::to_owned);
+        let page = fields.within("result").and_then(|result| tools::read_page(&result));
         if let Some(method) = answers.as_ref().and_then(|id| self.asked.lock().remove(id)) {
-            self.update_state(method, &fields);
+            self.update_state(method, &fields, page.as_ref());
         }
         // The answer's id doesn't matter: a server could write it in another way than the client.
-        if let Some(result) = fields.within("result").filter(|result| result.has("tools")) {
-            self.report_new_tools(tools::listed(&result));
+        if let Some(page) = page {
+            self.report_new_tools(page.tools);
         }
         if let Some(result) = self.hide_tools(&fields) {
             fields.set("result", result);
@@ -176,23 +176,21 @@ impl Session {
     }
 
     /// Updates the server's state or tools from an answer.
-    fn update_state(&self, method: &str, answer: &Fields<'_>) {
+    fn update_state(&self, method: &str, answer: &Fields<'_>, page: Option<&ToolPage>) {
         let (shared, server_id) = (&self.shared, self.key.server_id);
-        match (method, answer.raw("result")) {
-            (INITIALIZE, Some(_)) => shared.states.report_running(server_id),
-            (INITIALIZE, None) => {
+        match (method, page) {
+            (INITIALIZE, _) if answer.has("result") => shared.states.report_running(server_id),
+            (INITIALIZE, _) => {
                 let words = answer.within("error").and_then(|error| error.text("message"));
                 self.report_failure(&words.unwrap_or_else(|| "It refused to start a session.".to_owned()));
             }
-            (_, Some(_)) => {
-                let result = answer.within("result").filter(|result| result.has("tools"));
-                let Some(result) = result else { return };
+            (_, Some(page)) => {
                 let mut tools = self.tools.lock();
                 // The next page of a list, or the list starts over.
                 let mut all = std::mem::take(&mut *tools);
-                all.extend(tools::listed(&result).into_iter().map(|tool| truncate_name(tool.name)));
+                all.extend(page.tools.iter().map(|tool| truncate_name(tool.name.clone())));
                 all.truncate(bounds::LIST);
-                if result.text("nextCursor").is_some() {
+                if !page.is_last {
                     tools.clone_from(&all);
                 }
                 shared.states.report_tools(server_id, all);

@@ -45,6 +45,13 @@ impl<'a> KnownTools<'a> {
     }
 }
 
+/// A page of a list of tools.
+pub struct ToolPage {
+    /// The first tools.
+    pub tools: Vec<McpTool>,
+    pub is_last: bool,
+}
+
 /// Removes hidden tools from the result of a request, if it is a list of tools. Returns the result, and updates
 /// `changed`. If nothing is known, only tools that can't be reported are hidden.
 ///
@@ -81,17 +88,15 @@ pub fn hide(result: &str, known: Option<KnownTools<'_>>, changed: &mut ChangedTo
     })
 }
 
-/// The first tools in the result of a list.
-pub fn listed(result: &Fields<'_>) -> Vec<McpTool> {
+/// Reads the result of a request, if it is a list of tools.
+pub fn read_page(result: &Fields<'_>) -> Option<ToolPage> {
     let mut tools = Vec::new();
-    if let Some(list) = result.raw("tools") {
-        each(list.as_bytes(), |item| {
-            if tools.len() < bounds::LIST {
-                tools.extend(describe(item));
-            }
-        });
-    }
-    tools
+    each(result.raw("tools")?.as_bytes(), |item| {
+        if tools.len() < bounds::LIST {
+            tools.extend(describe(item));
+        }
+    });
+    Some(ToolPage { tools, is_last: result.text("nextCursor").is_none() })
 }
 
 /// Whether a tool of this name can be called, and so is reported.

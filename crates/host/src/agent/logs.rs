@@ -38,8 +38,8 @@ impl Agent {
     pub(super) fn learn_secrets(&mut self, plan: &LaunchPlan) {
         self.shared.logs.learn(self.id, &Rules::from_plan(plan).secrets);
         if self.stderr.reader.is_none() && !plan.stopped {
-            let kept = self.shared.folder.log(self.id).join("read");
-            self.stderr.reader = Some(StderrReader::new(self.launch_dir(), kept, self.record.generation));
+            let position = self.shared.folder.log(self.id).join("read");
+            self.stderr.reader = Some(StderrReader::new(self.launch_dir(), position, self.record.generation));
             self.stderr.due = Some(Instant::now());
         }
     }
@@ -89,8 +89,8 @@ impl Agent {
             return read.is_behind;
         }
         self.shared.logs.write(self.id, LogSource::Stderr, &read.text);
-        if let Err(error) = reader.keep_place(self.record.generation) {
-            tracing::debug!(agent = self.id, %error, "the place in the standard error can't be kept");
+        if let Err(error) = reader.save_position(self.record.generation) {
+            tracing::debug!(agent = self.id, %error, "the position in the standard error can't be saved");
         }
         read.is_behind
     }

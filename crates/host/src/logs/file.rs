@@ -1,8 +1,8 @@
 //! An agent's log on disk: files with a line of JSON for each line. The newest is written; the oldest is removed when
 //! there are too many.
 //!
-//! A file's name is when the log was begun, and the number of the file's first line, so a line's number is its place. A
-//! kill leaves at most a torn last line, which is cut off.
+//! A file's name is the time at which the log was begun and the number of the file's first line, so that lines need no
+//! numbers of their own. A kill leaves at most a torn last line, which is cut off.
 
 use std::{
     collections::VecDeque,

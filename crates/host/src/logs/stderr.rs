@@ -1,5 +1,5 @@
 //! Follows an agent's standard error, which its shim writes in two files: the older one is replaced when the newer one
-//! is full. The place reached is kept in a file, so that another host process goes on from there.
+//! is full. The position is saved in a file, so that another host process continues from there.
 
 use std::{
     fs::{self, File},
@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 /// The longest line that is read as a whole, and the longest word, in bytes: an agent may write without newlines.
 const LONGEST: usize = 64 << 10;
 
-/// What stands for output that was replaced before it was read.
+/// Text in place of output that was replaced before it was read.
 const MISSING: &str =
     "[Some of the standard error is missing: the agent wrote faster than this host read.]\n";
 
-/// What stands for a word that is too long to be searched for secrets.
+/// Text in place of a word that is too long to be searched for secrets.
 const TOO_LONG: &str = "[More than 64 KiB without a space are not in the log.]\n";
 
 /// Reads the standard error of one launch.
@@ -28,8 +28,8 @@ const TOO_LONG: &str = "[More than 64 KiB without a space are not in the log.]\n
 pub struct StderrReader {
     /// The launch's folder.
     dir: PathBuf,
-    /// Where the place is kept.
-    kept: PathBuf,
+    /// The file with the position.
+    position_file: PathBuf,
     /// The file being read, and how far.
     file: Option<(File, u64)>,
     /// Bytes of an unfinished line.
@@ -38,9 +38,9 @@ pub struct StderrReader {
     is_in_word: bool,
 }
 
-/// The place reached.
+/// How far a launch's standard error was read.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+struct ReadPosition {
     generation: i64,
     inode: u64,
     /// When the file was created, where that is known: numbers of inodes are used again.
@@ -59,14 +59,15 @@ pub struct StderrText {
 
 impl StderrReader {
     /// A reader that begins where the last one of this launch ended.
-    pub fn new(dir: PathBuf, kept: PathBuf, generation: i64) -> Self {
-        let place = fs::read(&kept).ok().and_then(|bytes| muster_json::from_slice::<Place>(&bytes).ok());
-        let place = place.filter(|place| place.generation == generation);
-        let mut reader = Self { dir, kept, file: None, rest: Vec::new(), is_in_word: false };
-        if let Some(place) = place {
+    pub fn new(dir: PathBuf, position_file: PathBuf, generation: i64) -> Self {
+        let saved = fs::read(&position_file).ok();
+        let position = saved.and_then(|bytes| muster_json::from_slice::<ReadPosition>(&bytes).ok());
+        let position = position.filter(|position| position.generation == generation);
+        let mut reader = Self { dir, position_file, file: None, rest: Vec::new(), is_in_word: false };
+        if let Some(position) = position {
             let names = [STDERR_BEFORE, STDERR].into_iter();
-            let found = names.filter_map(|name| reader.open(name).ok()).find(|file| is_at(file, place));
-            reader.file = found.map(|file| (file, place.offset));
+            let found = names.filter_map(|name| reader.open(name).ok()).find(|file| is_at(file, position));
+            reader.file = found.map(|file| (file, position.offset));
             if reader.file.is_none() {
                 reader.note_missing();
             }
@@ -74,7 +75,7 @@ impl StderrReader {
         reader
     }
 
-    /// Reads about 64 KiB; with `all`, what both files may hold, and an unfinished last line.
+    /// Reads about 64 KiB; with `all`, as much as both files may hold, and an unfinished last line.
     pub fn read(&mut self, all: bool) -> io::Result<StderrText> {
         let mut buffer = vec![0; LONGEST];
         let (mut read, most) = (0, if all { 16 * LONGEST } else { LONGEST });
@@ -97,16 +98,16 @@ impl StderrReader {
         Ok(StderrText { text: String::from_utf8_lossy(&whole).into_owned(), is_behind: read >= LONGEST })
     }
 
-    /// Keeps the place. The text before it is in the log.
-    pub fn keep_place(&self, generation: i64) -> io::Result<()> {
+    /// Saves the position. The text before it is in the log.
+    pub fn save_position(&self, generation: i64) -> io::Result<()> {
         // Another host process must skip the whole word too.
         let Some((file, offset)) = self.file.as_ref().filter(|_| !self.is_in_word) else { return Ok(()) };
         let offset = offset.saturating_sub(self.rest.len() as u64);
         let found = file.metadata()?;
-        let place = Place { generation, inode: found.ino(), created: found.created().ok(), offset };
-        let next = self.kept.with_extension("next");
-        fs::write(&next, serde_json::to_vec(&place)?)?;
-        fs::rename(next, &self.kept)
+        let position = ReadPosition { generation, inode: found.ino(), created: found.created().ok(), offset };
+        let next = self.position_file.with_extension("next");
+        fs::write(&next, serde_json::to_vec(&position)?)?;
+        fs::rename(next, &self.position_file)
     }
 
     /// Reads from the present file, or from the one after it. Returns 0 at the end of the newest.
@@ -114,7 +115,7 @@ impl StderrReader {
         // Of the two files, the present one may just have been replaced.
         for _ in 0..3 {
             if let Some((file, offset)) = &mut self.file {
-                // Looked up before reading: what was written before a replacement is read before the next file.
+                // Looked up before reading, so that output from before a replacement is read before the next file.
                 let is_newest =
                     self.dir.join(STDERR).symlink_metadata().is_ok_and(|found| is_same(&found, file));
                 file.seek(SeekFrom::Start(*offset))?;
@@ -153,7 +154,7 @@ impl StderrReader {
         self.is_in_word = true;
     }
 
-    /// Adds what was read.
+    /// Adds bytes that were read.
     fn add(&mut self, mut bytes: &[u8]) {
         if self.is_in_word {
             let Some(end) = bytes.iter().position(u8::is_ascii_whitespace) else { return };
@@ -180,9 +181,10 @@ fn is_same(found: &fs::Metadata, file: &File) -> bool {
     file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino()))
 }
 
-fn is_at(file: &File, place: Place) -> bool {
+fn is_at(file: &File, position: ReadPosition) -> bool {
     file.metadata().is_ok_and(|found| {
-        (found.ino(), found.created().ok()) == (place.inode, place.created) && found.len() >= place.offset
+        (found.ino(), found.created().ok()) == (position.inode, position.created)
+            && found.len() >= position.offset
     })
 }
 
@@ -257,21 +259,21 @@ mod tests {
         launch.write("one\ntw");
         let mut reader = launch.reader();
         assert_eq!(text(&mut reader), "one\n");
-        reader.keep_place(3).unwrap();
+        reader.save_position(3).unwrap();
         drop(reader);
         launch.write("o\n");
         launch.rotate();
         launch.write("three\n");
         let mut reader = launch.reader();
         assert_eq!(text(&mut reader), "two\nthree\n");
-        reader.keep_place(3).unwrap();
+        reader.save_position(3).unwrap();
         assert_eq!(text(&mut launch.reader()), "");
         let mut other = StderrReader::new(launch.0.path().to_owned(), launch.0.path().join("read"), 4);
         assert_eq!(text(&mut other), "one\ntwo\nthree\n", "another launch begins at its beginning");
     }
 
     #[test]
-    fn what_was_replaced_unread_is_said_to_be_missing() {
+    fn output_replaced_unread_is_reported_as_missing() {
         let launch = Launch::new();
         launch.write("one\ntwo th");
         let mut reader = launch.reader();
@@ -301,10 +303,10 @@ mod tests {
         launch.write("one\n");
         let mut reader = launch.reader();
         assert_eq!(text(&mut reader), "one\n");
-        reader.keep_place(3).unwrap();
+        reader.save_position(3).unwrap();
         launch.write(&"x".repeat(LONGEST + 9));
         assert_eq!(text(&mut reader), TOO_LONG);
-        reader.keep_place(3).unwrap();
+        reader.save_position(3).unwrap();
         assert_eq!(text(&mut launch.reader()), TOO_LONG, "another process begins with the whole word");
         assert_eq!(text(&mut reader), "");
         launch.write("x after\n");

@@ -1,5 +1,4 @@
-//! What `muster policy explain` and `muster policy matrix` are asked about: an organization, and the policy in force or
-//! a folder.
+//! The policy of `muster policy explain` and `muster policy matrix`: an organization's, in force or from a folder.
 
 use std::path::PathBuf;
 
@@ -10,7 +9,7 @@ use crate::{
 };
 
 #[derive(Debug, clap::Args)]
-pub struct Asked {
+pub struct Source {
     /// The organization's id or name [default: any without its own rules]
     #[arg(long)]
     org: Option<String>,
@@ -19,7 +18,7 @@ pub struct Asked {
     dir: Option<PathBuf>,
 }
 
-impl Asked {
+impl Source {
     pub(super) async fn organization(&self, cli: &Cli) -> Result<Option<OrgId>, Failure> {
         match &self.org {
             Some(org) => Ok(Some(cli.organization(org).await?)),
