@@ -1,5 +1,5 @@
 // The cells of the matrix: what holds in the draft, and by which kind of line. No React here.
-import { type Cell, ceilingLine, type Effect, effectIn, isSame, type RuleLine, ruleLines } from './lines'
+import { type Cell, ceilingOf, type Effect, effectIn, isSame, type RuleLine, ruleLines } from './lines'
 import type { CellChange, General, Permissions, Policy } from './queries'
 
 export const TOKEN = 'service_token'
@@ -36,7 +36,7 @@ interface Given {
 
 export function rowsOf({ policy, permissions, general, text, changes }: Given): Row[] {
   const [own, ownInForce] = [ruleLines(text), ruleLines(policy.text ?? '')]
-  const base = policy.files.find(({ file }) => file === 'policy.csv')?.text ?? ''
+  const ceiling = ceilingOf(policy.files.find(({ file }) => file === 'policy.csv')?.text ?? '')
   const isNow = ({ subject, permission }: Cell) =>
     subject === TOKEN
       ? policy.tokenCap.includes(permission)
@@ -53,7 +53,7 @@ export function rowsOf({ policy, permissions, general, text, changes }: Given): 
       general: general?.changes.find((change) => isSame(change, cell))?.allowed ?? inForce,
       own: mine,
       ownInForce: before,
-      fixed: cell.subject === TOKEN ? 'token' : (ceilingLine(base, cell) ?? null),
+      fixed: cell.subject === TOKEN ? 'token' : (ceiling(cell) ?? null),
     }
   }
   return permissions.map(({ permission, group, meaning }) => ({
