@@ -60,6 +60,6 @@ export function useDraft({ version, text: inForce }: Policy, canEdit: boolean): 
     discard: () => set(null),
     restore: set,
     rebase: () => set(rebased(now, org, version, base)),
-    overrule: () => set({ ...begun(version, base), typed: textOf(now, org) }),
+    overrule: () => set(typed(begun(version, base), textOf(now, org))),
   }
 }
