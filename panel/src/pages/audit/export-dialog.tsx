@@ -1,4 +1,4 @@
-// Exports the audit log: asks for the period, starts the download, and says what it contains.
+// Exports the audit log: asks for the period, starts the download, and names its contents.
 import { useState } from 'react'
 import { useOrg } from '../../app/organization'
 import { useZone } from '../../ui/clock'

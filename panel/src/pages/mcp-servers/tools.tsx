@@ -52,7 +52,7 @@ export function McpTools({ server }: { server: Server }) {
   return (
     <Panel
       title="Tools"
-      about="Calls obey a change at once; agents see it when they list the tools again, at the latest in their next session. The risk of a tool counts instead of the risk rules’."
+      about="A change applies to calls at once; agents see it when they next list the tools, at the latest in their next session. A tool’s own risk replaces that of the risk rules."
     >
       {server.tools.length === 0 && (
         <p className="text-muted">

@@ -13,7 +13,7 @@ export interface RuleLine {
 
 export type Cell = Pick<RuleLine, 'subject' | 'permission'>
 
-/** What a text's own line says about a cell; null without such a line. */
+/** The effect of a text's own line about a cell; null without such a line. */
 export type Change = Cell & { effect: Effect | null }
 
 /** Whether a file has an organization's own rules: `orgs/7.csv`. */

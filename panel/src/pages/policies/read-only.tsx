@@ -1,4 +1,4 @@
-// Why the rules can't be edited here, and what to do; and what is wrong with those in force.
+// The reasons why the rules can't be edited here, with a remedy, and the problems of those in force.
 import { useOrg } from '../../app/organization'
 import { CodeBlock } from '../../ui/code'
 import { Notice } from '../../ui/notice'

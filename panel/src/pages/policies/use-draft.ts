@@ -1,4 +1,4 @@
-// The draft of this browser, and what can be done with it.
+// The draft of this browser, and the operations on it.
 import { useState } from 'react'
 import { draftOf, saveDraft } from '../../app/drafts'
 import { useOrg } from '../../app/organization'

@@ -130,7 +130,7 @@ function BudgetOfADay({ whose, values }: { whose: string; values: number[] }) {
   )
 }
 
-/** What the numbers leave out. */
+/** The gaps in the numbers. */
 function About({ rows, by, measure }: Pick<ShownProps, 'rows' | 'by' | 'measure'>) {
   if (measure === 'TURNS') return 'On the day on which they began.'
   const isOfTurns = by === 'CHANNEL' || by === 'CAUSE'

@@ -24,7 +24,7 @@ export function Logs({ agent }: Props) {
   const { id: orgId } = useOrg()
   const { log, isRefused } = useLog(orgId, agent.id)
   const { source } = useSearch({ from: '/inside/o/$org/agents/$id' })
-  // The lines at the moment of the pause: what someone reads does not move.
+  // The lines at the moment of the pause: they do not move while someone reads.
   const [paused, setPaused] = useState<Log | null>(null)
   const [words, setWords] = useState('')
   const [hit, setHit] = useState(0)
@@ -138,8 +138,8 @@ function NoLines({ log, agent, isFiltered }: { log: Log; agent: Props['agent']; 
   if (log.begunAt !== null) {
     return (
       <Empty icon={ScrollText} title="Nothing has been logged yet">
-        Here is what the agent writes to its standard error, its launches, the refusals of its gate, and the
-        errors of its MCP servers.
+        The agent’s standard error, its launches, the refusals of its gate, and the errors of its MCP servers
+        appear here.
       </Empty>
     )
   }
