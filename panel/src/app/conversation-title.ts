@@ -1,4 +1,4 @@
-// What lists show of a conversation. Pure, tested.
+// The title and the preview of a conversation in lists. Pure, tested.
 
 interface Titled {
   title?: string | null

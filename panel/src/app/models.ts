@@ -1,4 +1,4 @@
-// Names of models and providers, as suggestions: those that agents of the organization use or offer.
+// Names of models and providers, used or offered by agents of the organization, as suggestions.
 import { useMemo } from 'react'
 import { graphql } from '../api/graphql'
 import { useLive } from '../api/use-live'

@@ -1,11 +1,11 @@
-// Actions of found agents: "stop marlow". Those that change something run on the agent's page, which knows its state.
+// Actions of found agents: "stop marlow". Changes run on the agent's page, which knows its state.
 import type { useNavigate } from '@tanstack/react-router'
 import { actionsNow, onActions, runAction } from '../keys/registry'
 import { sayProblem } from '../ui/toast-store'
 import type { Hit } from './palette-hits'
 import { type Verb, withName } from './palette-words'
 
-/** The page has its actions once it has read the agent; what is not offered by then is not possible. */
+/** The page offers its actions once it has read the agent. An action that is still missing is not possible. */
 const WAITS_MS = 5_000
 
 const ACTIONS: Record<Exclude<Verb, 'settings of'>, string> = {

@@ -1,10 +1,10 @@
-// Sections of the settings and the account, and the documentation, for the palette: found by what they contain.
+// Sections of the settings and the account, and the documentation, for the palette: found by their contents.
 import type { LinkProps } from '@tanstack/react-router'
 
 interface Section {
   id: string
   label: string
-  /** What people look for there. */
+  /** The words that people search for. */
   also: string
   link: LinkProps
 }
@@ -29,7 +29,7 @@ const ACCOUNT: [tab: string, name: string, also: string][] = [
   ['appearance', 'Appearance', 'theme dark light time zone keys shortcuts density'],
 ]
 
-/** `org`: the present organization, if there is one. */
+/** `org`: the current organization. */
 export function sections(org: number | undefined): Section[] {
   const to = (path: string, search: object, params = {}) => ({ to: path, search, params }) as LinkProps
   const ofOrganization = SETTINGS.map(([tab, name, also]) => ({

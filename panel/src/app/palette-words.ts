@@ -1,10 +1,10 @@
-// What the typed text asks of an agent, and the details of found records as words. Pure, tested.
+// Commands to agents in the typed text, and the details of found records as words. Pure, tested.
 import { words } from '../ui/status'
 
 const VERBS = ['start', 'stop', 'pause', 'resume', 'talk to', 'settings of'] as const
 export type Verb = (typeof VERBS)[number]
 
-/** "stop marlow" → what to do, and the name to search for. */
+/** "stop marlow" → the verb, and the name to search for. */
 export function commandOf(text: string): { verb: Verb | null; rest: string } {
   const typed = text.trimStart()
   const verb = VERBS.find((each) => typed.toLowerCase().startsWith(`${each} `))

@@ -1,4 +1,4 @@
-// A message in a box, in the tone of what it says.
+// A message in a coloured box.
 import type { ReactNode } from 'react'
 
 /** An error above or below a form. */

@@ -1,4 +1,4 @@
-// The parts of a page: sections with a heading, and facts.
+// The parts of a page: sections with a heading, facts, and the note on read-only content.
 import type { ReactNode } from 'react'
 import { DocLink } from './doc-link'
 
@@ -45,5 +45,17 @@ export function Fact({ name, children }: { name: ReactNode; children: ReactNode 
       <dt className="text-muted">{name}</dt>
       <dd className="min-w-0">{children}</dd>
     </>
+  )
+}
+
+/** Says that the viewer may not change the content, and explains why on request. */
+export function NotEditable({ explain }: { explain: () => void }) {
+  return (
+    <p className="text-sm text-muted">
+      You may see this, but not change it.{' '}
+      <button type="button" className="link" onClick={explain}>
+        Why?
+      </button>
+    </p>
   )
 }

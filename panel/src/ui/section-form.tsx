@@ -9,6 +9,7 @@ import { DocLink } from './doc-link'
 import { Field } from './field'
 import { LeaveDialog, leaves } from './leave'
 import { Notice } from './notice'
+import { NotEditable } from './panel'
 import { useListed } from './section-form-list'
 import { Time } from './time'
 import type { Section, Values } from './use-section'
@@ -32,22 +33,11 @@ export function Sections({ children }: { children: ReactNode }) {
     <SaidAbove value={refusal !== null}>
       {refusal && (
         <div className="mb-4">
-          <Refused explain={refusal.explain} />
+          <NotEditable explain={refusal.explain} />
         </div>
       )}
       {children}
     </SaidAbove>
-  )
-}
-
-function Refused({ explain }: { explain: () => void }) {
-  return (
-    <p className="text-sm text-muted">
-      You may see this, but not change it.{' '}
-      <button type="button" className="link" onClick={explain}>
-        Why?
-      </button>
-    </p>
   )
 }
 
@@ -91,7 +81,7 @@ export function SectionForm<V extends Values>({ title, about, doc, form, childre
             and save again.
           </Notice>
         )}
-        {refusal && !isSaidAbove && <Refused explain={refusal.explain} />}
+        {refusal && !isSaidAbove && <NotEditable explain={refusal.explain} />}
         {/* Disables inputs, choices and pickers together. */}
         <fieldset disabled={refusal !== null} className="min-w-0 space-y-4">
           {children}

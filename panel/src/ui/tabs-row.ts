@@ -2,7 +2,7 @@
 // The fading is in styles.css (`scroll-row`).
 import { type RefObject, useEffect, useRef } from 'react'
 
-/** `current`: what marks another item as current. */
+/** `current` changes with the current item. */
 export function useScrollRow(current: string): RefObject<HTMLElement | null> {
   const row = useRef<HTMLElement>(null)
   useEffect(() => {

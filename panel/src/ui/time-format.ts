@@ -20,7 +20,7 @@ export function relative(
 ): string {
   const seconds = (at - now) / 1000
   const size = Math.abs(seconds)
-  // What was set to a year a moment ago is in a year, not in eleven months.
+  // A time that was set a moment ago to a year from now is still a year ahead, not eleven months.
   const slack = seconds > 0 ? 0.01 : 0
   // Always numeric: "yesterday" means a calendar day, but 40 hours ago may be two days back.
   const format = new Intl.RelativeTimeFormat(locale, { style })

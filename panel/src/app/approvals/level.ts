@@ -10,7 +10,7 @@ const LEVELS: [from: number, level: Level][] = [
   [40, 'MEDIUM'],
 ]
 
-/** The level of the risk. What has no risk, such as a question or an alert, has only a severity. */
+/** The level of the risk. Approvals without a risk, such as questions and alerts, have only a severity. */
 export function levelOf({ risk, severity }: Pick<ApprovalRecord, 'risk' | 'severity'>): Level {
   if (risk === null) return severity
   return LEVELS.find(([from]) => risk >= from)?.[1] ?? 'LOW'

@@ -22,6 +22,7 @@ import { Time } from '../../ui/time'
 import { say } from '../../ui/toast-store'
 import { Visible } from '../../ui/visible'
 import type { AgentRecord } from './agent-page'
+import { Side } from './change-side'
 import { differences, hasIds, namesIn, valueText } from './revision-diff'
 import { useRevisionNames } from './revision-names'
 
@@ -146,17 +147,6 @@ function Differences({
         </div>
       ))}
     </dl>
-  )
-}
-
-function Side({ name, text, tone }: { name: string; text: string | null; tone: string }) {
-  return (
-    <div className={`min-w-0 rounded-control px-2 py-1 ${tone}`} data-outlined>
-      <span className="block text-xs">{name}</span>
-      <span className="block max-h-48 overflow-auto whitespace-pre-wrap break-words text-sm">
-        {text === null ? <em>nothing</em> : <Visible text={text} />}
-      </span>
-    </div>
   )
 }
 

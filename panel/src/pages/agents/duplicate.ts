@@ -1,4 +1,4 @@
-// What a duplicate of an agent takes over. No React here, tested.
+// The settings and the name of an agent's duplicate. No React here, tested.
 
 /** Parts of the record that an edit does not set, or that the creation sets already. */
 const NO_EDIT = new Set([
@@ -16,7 +16,7 @@ export interface Edit {
   input: Record<string, unknown>
 }
 
-/** The edits that give a new agent the settings of another. What is not set stays as the service sets it. */
+/** The edits that give a new agent the settings of another. Empty settings keep the service's defaults. */
 export function editsLike(settings: Record<string, unknown>): Edit[] {
   const set = Object.entries(settings).filter(([name, value]) => !NO_EDIT.has(name) && value !== null)
   const usable = set.filter(([name, value]) => name !== 'credentialChoice' || value !== 'OWN')

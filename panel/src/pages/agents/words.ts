@@ -4,7 +4,7 @@ import { dated } from '../../ui/time-format'
 
 export { stateInWords } from '../../app/agent-state'
 
-/** The exit of a launch, and what its detail says beyond the reason: the cause, or the program's last output. */
+/** The exit of a launch, and the rest of its detail: the cause, or the program's last output. */
 export function detailOf(detail: string | null): { exit: string | null; more: string | null } {
   const text = detail?.trim() ?? ''
   // The service's own first line, which `stateInWords` says better: "its program ended by itself (code 3)".
@@ -46,7 +46,7 @@ export const AFTER: Record<Step, string> = {
   restart: 'STOPPING',
 }
 
-/** Turns have no names, and their numbers count those of all agents. */
+/** Turns have no names, and are numbered across all agents. */
 export const turnName = ({ createdAt }: { createdAt: string }, timeZone: string | undefined): string =>
   `Turn of ${dated(Date.parse(createdAt), timeZone)}`
 

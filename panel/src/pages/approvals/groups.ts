@@ -45,7 +45,7 @@ export function isQuick(approval: ApprovalRecord): boolean {
   return isAlert(approval) || (approval.kind === 'ACTION' && !isHighRisk(approval) && !isConnection(approval))
 }
 
-/** What can be decided together: alerts, or actions. */
+/** The approvals to decide together: alerts, or actions. */
 export function quickOnes(approvals: readonly ApprovalRecord[]): ApprovalRecord[] {
   const quick = approvals.filter(isQuick)
   const actions = quick.filter(({ kind }) => kind === 'ACTION')

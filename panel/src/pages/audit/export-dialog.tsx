@@ -1,7 +1,8 @@
-// Exports the audit log: asks for the period, starts the download, and says what it contains.
+// Exports the audit log: asks for the period, starts the download, and names its contents.
 import { useState } from 'react'
 import { useOrg } from '../../app/organization'
 import { useZone } from '../../ui/clock'
+import { download } from '../../ui/download'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { Select, TextInput } from '../../ui/inputs'
@@ -27,13 +28,10 @@ export function ExportDialog({ from, to, onClose }: Period & { onClose: () => vo
   const [dates, setDates] = useState({ first: '', last: '' })
   const isBackwards =
     choice === 'DATES' && dates.first !== '' && dates.last !== '' && dates.last < dates.first
-  const download = () => {
+  const submit = () => {
     if (isBackwards) return
     const period = periodOf(choice, { from, to }, dates, Date.now())
-    const link = document.createElement('a')
-    link.href = exportPath(org.id, period)
-    link.download = `audit-${org.id}.jsonl`
-    link.click()
+    download(exportPath(org.id, period), `audit-${org.id}.jsonl`)
     const at = (time: string) => dated(Date.parse(time), timeZone)
     const begin = period.from ? `from ${at(period.from)}` : 'from the first entry'
     say(`Exporting the audit log ${begin} ${period.to ? `to ${at(period.to)}` : 'to now'}: see the downloads`)
@@ -45,7 +43,7 @@ export function ExportDialog({ from, to, onClose }: Period & { onClose: () => vo
       about="All entries of the period, regardless of the other filters, as JSON Lines: one entry per line, signed for “muster audit verify”. The export is logged."
       action="Export"
       busy={false}
-      onSubmit={download}
+      onSubmit={submit}
       onClose={onClose}
     >
       <Field label="Period">

@@ -1,4 +1,4 @@
-// Chooses a new channel's transport, and says what to do at its vendor first.
+// Chooses a new channel's transport, and lists the first steps at its vendor.
 import { Field } from '../../ui/field'
 import { Guide } from './guide'
 import { PLANNED_NAMES, TRANSPORT_NAMES, TRANSPORTS, type Transport } from './transports'

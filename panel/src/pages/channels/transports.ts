@@ -164,7 +164,7 @@ const WEBHOOK: Group[] = [
 interface TransportWords {
   label: string
   groups: Group[]
-  /** What to do at the vendor before connecting, in three steps. */
+  /** Three steps at the vendor before connecting. */
   setup: readonly string[]
   /** The documentation of its channels. */
   guide: string

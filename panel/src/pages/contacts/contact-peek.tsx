@@ -72,7 +72,7 @@ export function ContactPeek({ id, onClose }: { id: number; onClose: () => void }
           {org.can('agent.output.view') && <Conversations id={id} />}
           <Panel
             title="Delete or erase"
-            about="A contact with conversations can’t be deleted, because these name it. Erasing replaces the name and the addresses."
+            about="A contact with conversations can’t be deleted, because these refer to it. Erasing replaces the name and the addresses."
           >
             <div className="flex flex-wrap items-end gap-2">
               <DeleteContact contact={contact} onDeleted={onClose} />
@@ -212,7 +212,7 @@ function DeleteContact({ contact, onDeleted }: { contact: ContactRecord; onDelet
           if (!error) onDeleted()
         }}
       >
-        The addresses are deleted as well. Who writes again becomes a new contact.
+        The addresses are deleted as well. A person who writes again becomes a new contact.
       </ConfirmDialog>
     </>
   )

@@ -4,6 +4,7 @@ import { wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
 import { readFresh } from '../../api/requests'
 import { MessageFields, type MessageRecord } from '../../app/thread/fields'
+import { downloadText } from '../../ui/download'
 import { say, sayProblem } from '../../ui/toast-store'
 import type { ConversationRecord } from './record'
 import { type Format, fileName, transcriptOf } from './transcript'
@@ -39,15 +40,6 @@ export async function exportConversation(
     messages.push(...data.messages.data.toSorted((a, b) => a.seq - b.seq))
     hasAfter = data.messages.hasAfter && data.messages.data.length > 0
   }
-  download(fileName(conversation, format), TYPES[format], transcriptOf(format, conversation, messages))
+  downloadText(transcriptOf(format, conversation, messages), TYPES[format], fileName(conversation, format))
   say(`Exported ${messages.length.toLocaleString()} messages: see the downloads`)
-}
-
-function download(name: string, type: string, text: string): void {
-  const link = document.createElement('a')
-  link.href = URL.createObjectURL(new Blob([text], { type }))
-  link.download = name
-  link.click()
-  // The download reads it after the click.
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
 }

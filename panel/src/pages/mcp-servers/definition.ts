@@ -4,7 +4,7 @@ import { differences, valueText } from '../agents/revision-diff'
 
 export const TOO_LONG = 'This definition is too long to be shown. Look at it in the server itself.'
 
-/** What a tool says of itself. */
+/** A tool's own description. */
 export function descriptionOf(definition: Json): string | null {
   const isObject = typeof definition === 'object' && definition !== null && !Array.isArray(definition)
   const description = isObject ? definition.description : null

@@ -14,6 +14,7 @@ import { NumberInput } from '../../ui/inputs'
 import { JsonTree } from '../../ui/json-tree'
 import { Panel } from '../../ui/panel'
 import { Visible } from '../../ui/visible'
+import { Side } from '../agents/change-side'
 import { changesOf, descriptionOf, TOO_LONG } from './definition'
 
 const SetTool = graphql(`
@@ -51,7 +52,7 @@ export function McpTools({ server }: { server: Server }) {
   return (
     <Panel
       title="Tools"
-      about="Calls obey a change at once; agents see it when they list the tools again, at the latest in their next session. The risk of a tool counts instead of the risk rules’."
+      about="A change applies to calls at once; agents see it when they next list the tools, at the latest in their next session. A tool’s own risk replaces that of the risk rules."
     >
       {server.tools.length === 0 && (
         <p className="text-muted">
@@ -181,16 +182,5 @@ function Changes({ tool }: { tool: Tool }) {
         ),
       )}
     </dl>
-  )
-}
-
-function Side({ text, name, tone }: { text: string | null; name: string; tone: string }) {
-  return (
-    <div className={`min-w-0 rounded-control px-2 py-1 ${tone}`} data-outlined>
-      <span className="block text-xs">{name}</span>
-      <span className="block max-h-48 overflow-auto whitespace-pre-wrap break-words text-sm">
-        {text === null ? <em>nothing</em> : <Visible text={text} />}
-      </span>
-    </div>
   )
 }

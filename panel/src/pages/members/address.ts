@@ -1,4 +1,4 @@
-// What is unusual about an address that the service accepts. Pure, tested.
+// Hints about valid but unusual addresses. Pure, tested.
 
 /** A domain without a dot is valid, and hardly ever meant. */
 export function addressHint(email: string): string | undefined {

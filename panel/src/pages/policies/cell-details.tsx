@@ -1,4 +1,4 @@
-// A cell of the matrix: the line that decides it, how the line reaches it, what would change it, and its own line.
+// A cell of the matrix: the line that decides it, its inheritance, a line that would change it, and its own line.
 import { useEffect, useState } from 'react'
 import { useQuery } from 'urql'
 import { wordsOf } from '../../api/errors'
@@ -31,7 +31,7 @@ const WAIT_MS = 150
 interface Props {
   cell: CellState
   meaning: string
-  /** What the draft changes about it. */
+  /** The draft's change to the cell. */
   change: CellChange | undefined
   /** Null: the draft can't be changed. */
   onOwn: ((effect: Effect | null) => void) | null
@@ -90,7 +90,7 @@ const OWN = [
   { value: 'deny', label: 'Deny' },
 ] as const
 
-/** Whether this is the same for a moment. */
+/** Whether the key has not changed for a moment. */
 function useRested(key: string): boolean {
   const [rested, setRested] = useState('')
   useEffect(() => {

@@ -1,5 +1,5 @@
-// The cells of the matrix: what holds in the draft, and by which kind of line. No React here.
-import { type Cell, ceilingLine, type Effect, effectIn, isSame, type RuleLine, ruleLines } from './lines'
+// The cells of the matrix: their values in the draft, and the lines behind them. No React here.
+import { type Cell, ceilingOf, type Effect, effectIn, isSame, type RuleLine, ruleLines } from './lines'
 import type { CellChange, General, Permissions, Policy } from './queries'
 
 export const TOKEN = 'service_token'
@@ -11,7 +11,7 @@ export interface CellState extends Cell {
   inForce: boolean
   /** By the rules of all organizations. */
   general: boolean
-  /** What the draft's own line says, and the one in force. */
+  /** The effect of the draft's own line, and of the one in force. */
   own: Effect | null
   ownInForce: Effect | null
   /** Why the organization can't change it: the operator's line, or null for service tokens. */
@@ -36,7 +36,7 @@ interface Given {
 
 export function rowsOf({ policy, permissions, general, text, changes }: Given): Row[] {
   const [own, ownInForce] = [ruleLines(text), ruleLines(policy.text ?? '')]
-  const base = policy.files.find(({ file }) => file === 'policy.csv')?.text ?? ''
+  const ceiling = ceilingOf(policy.files.find(({ file }) => file === 'policy.csv')?.text ?? '')
   const isNow = ({ subject, permission }: Cell) =>
     subject === TOKEN
       ? policy.tokenCap.includes(permission)
@@ -53,7 +53,7 @@ export function rowsOf({ policy, permissions, general, text, changes }: Given): 
       general: general?.changes.find((change) => isSame(change, cell))?.allowed ?? inForce,
       own: mine,
       ownInForce: before,
-      fixed: cell.subject === TOKEN ? 'token' : (ceilingLine(base, cell) ?? null),
+      fixed: cell.subject === TOKEN ? 'token' : (ceiling(cell) ?? null),
     }
   }
   return permissions.map(({ permission, group, meaning }) => ({
@@ -65,7 +65,7 @@ export function rowsOf({ policy, permissions, general, text, changes }: Given): 
 }
 
 export const isEdited = ({ own, ownInForce }: CellState) => own !== ownInForce
-/** Whether the organization's rules say or cause something else than the general ones. */
+/** Whether the organization's rules differ from the general ones, in text or in effect. */
 export const differs = (cell: CellState) =>
   cell.own !== null || isEdited(cell) || cell.allowed !== cell.general || cell.allowed !== cell.inForce
 

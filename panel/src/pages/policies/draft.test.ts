@@ -11,7 +11,7 @@ import {
   textOf,
   typed,
 } from './draft'
-import { ceilingLine, cellChanges, setLine } from './lines'
+import { ceilingOf, cellChanges, setLine } from './lines'
 
 const ORG = 7
 const TEXT = '# top\np, VIEWER, 7, agent.edit, allow\n\n# end\np,OPERATOR ,7, agent.create,deny\n'
@@ -97,8 +97,9 @@ test('a draft survives storage, and nonsense is none', () => {
 
 test('the ceiling is a denial for the role or for one above', () => {
   const base = 'g, OWNER, ADMIN\ng, ADMIN, OPERATOR\ng, OPERATOR, VIEWER\np, OPERATOR, *, token.edit, deny\n'
-  expect(ceilingLine(base, cell('VIEWER', 'token.edit'))?.line).toBe(4)
-  expect(ceilingLine(base, cell('OPERATOR', 'token.edit'))?.line).toBe(4)
-  expect(ceilingLine(base, cell('ADMIN', 'token.edit'))).toBeUndefined()
-  expect(ceilingLine(base, cell('VIEWER', 'token.view'))).toBeUndefined()
+  const ceiling = ceilingOf(base)
+  expect(ceiling(cell('VIEWER', 'token.edit'))?.line).toBe(4)
+  expect(ceiling(cell('OPERATOR', 'token.edit'))?.line).toBe(4)
+  expect(ceiling(cell('ADMIN', 'token.edit'))).toBeUndefined()
+  expect(ceiling(cell('VIEWER', 'token.view'))).toBeUndefined()
 })

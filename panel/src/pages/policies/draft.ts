@@ -43,7 +43,7 @@ export function changed(draft: Draft, change: Change): Draft {
   return { ...draft, cells: before === change.effect ? others : [...others, change] }
 }
 
-/** What a click on a cell writes: it undoes the draft's change, or removes the own line, or contradicts the present value. */
+/** The change by a click on a cell: undoes the draft's change, removes the own line, or reverses the current value. */
 export function clicked(draft: Draft, cell: Cell, allowed: boolean): Change {
   const { subject, permission } = cell
   const before = effectIn(ruleLines(draft.typed), cell)

@@ -1,4 +1,4 @@
-// What the draft would do: problems, gains and losses, and the recent calls that would end otherwise.
+// The draft's effect: problems, gains and losses, and recent calls with another result.
 import { Link } from '@tanstack/react-router'
 import { useOrg } from '../../app/organization'
 import { Code } from '../../ui/code'

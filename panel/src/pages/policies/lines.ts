@@ -13,7 +13,7 @@ export interface RuleLine {
 
 export type Cell = Pick<RuleLine, 'subject' | 'permission'>
 
-/** What a text's own line says about a cell; null without such a line. */
+/** The effect of a text's own line about a cell; null without such a line. */
 export type Change = Cell & { effect: Effect | null }
 
 /** Whether a file has an organization's own rules: `orgs/7.csv`. */
@@ -57,19 +57,19 @@ export function cellChanges(before: string, after: string): Change[] {
   return [...gone, ...set].map(({ subject, permission, effect }) => ({ subject, permission, effect }))
 }
 
-/** The line of the operator's policy that no organization can overrule: it denies this to the role or to one above. */
-export function ceilingLine(base: string, cell: Cell): RuleLine | undefined {
-  return ruleLines(base).find(
-    ({ subject, permission, effect }) =>
-      effect === 'deny' && permission === cell.permission && includes(base, subject, cell.subject),
-  )
-}
-
-/** Whether a role has everything that another one has, by the `g` lines. */
-function includes(base: string, role: string, lower: string): boolean {
-  if (role === lower) return true
-  const parents = base.split('\n').map(fieldsOf)
-  return parents.some(
-    ([kind, from, to]) => kind === 'g' && from === role && to !== undefined && includes(base, to, lower),
-  )
+/**
+ * Finds the line of the operator's policy that no organization can overrule: it denies the cell's permission to its role,
+ * or to one above.
+ */
+export function ceilingOf(base: string): (cell: Cell) => RuleLine | undefined {
+  const denials = ruleLines(base).filter(({ effect }) => effect === 'deny')
+  const parents = base
+    .split('\n')
+    .map(fieldsOf)
+    .filter(([kind]) => kind === 'g')
+  /** Whether a role has everything that another one has. */
+  const includes = (role: string, lower: string): boolean =>
+    role === lower || parents.some(([, from, to]) => from === role && to !== undefined && includes(to, lower))
+  return ({ subject, permission }) =>
+    denials.find((line) => line.permission === permission && includes(line.subject, subject))
 }

@@ -19,7 +19,7 @@ interface Props {
   permissions: Permissions
   general: General
   state: DraftState
-  /** The service's answer about the draft, if there is one by now. */
+  /** The service's answer about the draft; undefined while it is pending. */
   proposal: Proposal | undefined
   canEdit: boolean
   /** Explains why the draft can't be changed. */

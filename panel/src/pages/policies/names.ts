@@ -7,7 +7,7 @@ import type { CellChange } from './queries'
 export const subjectName = (subject: string) =>
   subject === TOKEN ? 'Service token' : (ROLE_NAMES[subject as Role] ?? subject)
 
-/** What a cell shows beside yes or no: that it is of the draft, or by the organization's own rules. */
+/** The mark beside yes or no: changed by the draft, or by the organization's own rules. */
 export function markOf(cell: CellState): 'draft' | 'own' | 'by own' | null {
   if (isEdited(cell) || cell.allowed !== cell.inForce) return 'draft'
   if (cell.own) return 'own'

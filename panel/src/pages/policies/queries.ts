@@ -1,4 +1,4 @@
-// What the parts of the policies page read.
+// The queries of the policies page.
 import { graphql, type ResultOf } from '../../api/graphql'
 
 export const PoliciesQuery = graphql(`

@@ -1,7 +1,8 @@
-// Why the rules can't be edited here, and what to do; and what is wrong with those in force.
+// The reasons why the rules can't be edited here, with a remedy, and the problems of those in force.
 import { useOrg } from '../../app/organization'
 import { CodeBlock } from '../../ui/code'
 import { Notice } from '../../ui/notice'
+import { NotEditable } from '../../ui/panel'
 import { Problems } from './effect'
 import type { Policy } from './queries'
 
@@ -39,14 +40,7 @@ export function ReadOnly({ policy: { files, problems }, isOwned, refused }: Prop
           />
         </div>
       ) : (
-        refused && (
-          <p className="text-sm text-muted">
-            You may see this, but not change it.{' '}
-            <button type="button" className="link" onClick={refused}>
-              Why?
-            </button>
-          </p>
-        )
+        refused && <NotEditable explain={refused} />
       )}
     </div>
   )

@@ -1,4 +1,4 @@
-// The draft of this browser, and what can be done with it.
+// The draft of this browser, and the operations on it.
 import { useState } from 'react'
 import { draftOf, saveDraft } from '../../app/drafts'
 import { useOrg } from '../../app/organization'
@@ -60,6 +60,6 @@ export function useDraft({ version, text: inForce }: Policy, canEdit: boolean): 
     discard: () => set(null),
     restore: set,
     rebase: () => set(rebased(now, org, version, base)),
-    overrule: () => set({ ...begun(version, base), typed: textOf(now, org) }),
+    overrule: () => set(typed(begun(version, base), textOf(now, org))),
   }
 }

@@ -1,4 +1,4 @@
-// What a text would change if it were in force: asked from the service when typing pauses.
+// The effect of a text if it were in force. The service is asked when typing pauses.
 import { useEffect, useState } from 'react'
 import { useClient } from 'urql'
 import { wordsOf } from '../../api/errors'

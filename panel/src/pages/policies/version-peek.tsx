@@ -1,4 +1,4 @@
-// A version of the rules beside the list: what it changed, what going back to it would change, and doing so.
+// A version of the rules beside the list: its changes, the effect of going back to it, and the button for that.
 import { Undo2 } from 'lucide-react'
 import { useState } from 'react'
 import { graphql } from '../../api/graphql'

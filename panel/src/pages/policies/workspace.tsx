@@ -1,4 +1,4 @@
-// The two columns of the matrix and of the text: what is edited, and its effect. Below one another where space is short.
+// The two columns of the matrix and of the text: the editor, and the effect. Stacked where space is short.
 import type { ReactNode } from 'react'
 
 export function Workspace({ children, beside }: { children: ReactNode; beside: ReactNode }) {

@@ -1,4 +1,4 @@
-// After the first answer: what makes the agent useful. Each step is a link, and is checked as others and programs do it.
+// The steps after the first answer that make the agent useful. Each is a link, and is checked even if others do it.
 import { Link } from '@tanstack/react-router'
 import { Circle, CircleCheck } from 'lucide-react'
 import { graphql } from '../../api/graphql'

@@ -1,4 +1,4 @@
-// What makes an agent useful after its first answer, and what of it is done. Pure, tested.
+// The steps that make an agent useful after its first answer. Pure, tested.
 import type { LinkProps } from '@tanstack/react-router'
 
 export interface Facts {
@@ -49,7 +49,7 @@ export function nextSteps(facts: Facts, org: number, agent: number | undefined):
     {
       id: 'ask',
       title: 'Decide what it must ask',
-      about: 'From which risk on it asks a person, and what it may never do.',
+      about: 'The risk from which it asks a person, and the actions it may never take.',
       action: 'Set its approvals',
       isDone: facts.hasApprovalRules,
       link: settings,

@@ -1,4 +1,4 @@
-// What to ask the demo's agent, which answers by rules instead of a model.
+// Questions for the demo's agent, which answers by rules instead of a model.
 
 /** The model's name that stands for these rules. */
 const DEMO_MODEL = 'muster-demo'
@@ -6,7 +6,7 @@ const DEMO_MODEL = 'muster-demo'
 export const isOfDemo = (agent: { modelOverride: string | null } | null | undefined): boolean =>
   agent?.modelOverride === DEMO_MODEL
 
-/** The first one is what a newcomer starts with. */
+/** A newcomer starts with the first one. */
 export const SUGGESTIONS = [
   'Where is order 1004?',
   'Which orders do you know?',

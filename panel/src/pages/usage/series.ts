@@ -27,7 +27,8 @@ export interface Series {
 
 /** How many series a plot can have: the largest ones, and the rest as one. */
 export const MOST = 7
-const REST = 'other'
+/** The id of the rest, which is also the service's key for its own rest. */
+export const REST = 'other'
 
 /** The series of a measure, the largest first and the rest last. */
 export function seriesOf(rows: readonly Row[], days: readonly string[], by: By, measure: Measure): Series[] {

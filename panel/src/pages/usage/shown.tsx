@@ -13,7 +13,7 @@ import { NumbersTable } from './numbers-table'
 import { colourAt } from './palette'
 import { type Days, daysInMonth, listed } from './period'
 import { LINE, Plot } from './plot'
-import { type By, type Measure, MOST, type Row, seriesOf } from './series'
+import { type By, type Measure, MOST, REST, type Row, seriesOf } from './series'
 
 export const MEASURES = [
   { value: 'COST', label: 'Cost' },
@@ -45,7 +45,7 @@ export function Shown({ rows, by, measure, days: { since, before }, budget }: Sh
   const days = listed({ since, before })
   const all = seriesOf(rows, days, by, measure).map((series, index) => ({
     ...series,
-    colour: colourAt(series.id === 'other' ? MOST : index),
+    colour: colourAt(series.id === REST ? MOST : index),
   }))
   const shown = all.filter(({ id }) => !hidden.includes(id))
   const toggle = (id: string) =>
@@ -130,7 +130,7 @@ function BudgetOfADay({ whose, values }: { whose: string; values: number[] }) {
   )
 }
 
-/** What the numbers leave out. */
+/** The gaps in the numbers. */
 function About({ rows, by, measure }: Pick<ShownProps, 'rows' | 'by' | 'measure'>) {
   if (measure === 'TURNS') return 'On the day on which they began.'
   const isOfTurns = by === 'CHANNEL' || by === 'CAUSE'

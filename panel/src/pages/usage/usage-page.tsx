@@ -6,6 +6,7 @@ import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
 import { SpentThisMonth } from '../../app/spending/spent'
 import { ActionButton } from '../../ui/actions'
+import { downloadText } from '../../ui/download'
 import { Select } from '../../ui/inputs'
 import { PageBody, PageHeader } from '../../ui/page'
 import { Panel } from '../../ui/panel'
@@ -66,8 +67,10 @@ export function UsagePage() {
               group: 'Usage',
               also: 'export table spreadsheet',
               refused: null,
-              run: () =>
-                download(csvOf(linesOf(rows ?? [], by, org.currency)), `usage-${org.id}-${days.since}.csv`),
+              run: () => {
+                const text = csvOf(linesOf(rows ?? [], by, org.currency))
+                downloadText(text, 'text/csv', `usage-${org.id}-${days.since}.csv`)
+              },
             }}
           >
             Download CSV
@@ -134,13 +137,4 @@ function Month({ organization: { spending, monthlyBudgetMicro } }: { organizatio
       </div>
     </Panel>
   )
-}
-
-function download(text: string, name: string) {
-  const link = document.createElement('a')
-  link.href = URL.createObjectURL(new Blob([text], { type: 'text/csv' }))
-  link.download = name
-  link.click()
-  // The browser reads it after the click.
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
 }

@@ -4,13 +4,14 @@ import { ChevronDown, ChevronUp, Download, Pause, Play, ScrollText } from 'lucid
 import { useMemo, useRef, useState } from 'react'
 import { useOrg } from '../../../app/organization'
 import { Button, IconButton } from '../../../ui/button'
+import { downloadText } from '../../../ui/download'
 import { Empty } from '../../../ui/empty'
 import { Select, TextInput } from '../../../ui/inputs'
 import { ProblemView } from '../../../ui/problem'
 import { ListSkeleton } from '../../../ui/skeleton'
 import { LOG_SOURCES } from '../search'
 import { Lines, type LinesHandle } from './lines'
-import { finderOf, hitsOf, type Item, itemsOf, type Log, SOURCE_NAMES, textOf } from './log'
+import { finderOf, hitsOf, itemsOf, type Log, SOURCE_NAMES, textOf } from './log'
 import { useLog } from './use-log'
 
 interface Props {
@@ -23,7 +24,7 @@ export function Logs({ agent }: Props) {
   const { id: orgId } = useOrg()
   const { log, isRefused } = useLog(orgId, agent.id)
   const { source } = useSearch({ from: '/inside/o/$org/agents/$id' })
-  // The lines at the moment of the pause: what someone reads does not move.
+  // The lines at the moment of the pause: they do not move while someone reads.
   const [paused, setPaused] = useState<Log | null>(null)
   const [words, setWords] = useState('')
   const [hit, setHit] = useState(0)
@@ -80,7 +81,7 @@ export function Logs({ agent }: Props) {
           size="sm"
           icon={Download}
           disabled={items.length === 0}
-          onClick={() => download(items, agent.name)}
+          onClick={() => downloadText(textOf(items), 'text/plain', `${agent.name}.log.txt`)}
         >
           Download
         </Button>
@@ -137,8 +138,8 @@ function NoLines({ log, agent, isFiltered }: { log: Log; agent: Props['agent']; 
   if (log.begunAt !== null) {
     return (
       <Empty icon={ScrollText} title="Nothing has been logged yet">
-        Here is what the agent writes to its standard error, its launches, the refusals of its gate, and the
-        errors of its MCP servers.
+        The agent’s standard error, its launches, the refusals of its gate, and the errors of its MCP servers
+        appear here.
       </Empty>
     )
   }
@@ -150,13 +151,4 @@ function NoLines({ log, agent, isFiltered }: { log: Log; agent: Props['agent']; 
     )
   }
   return <ListSkeleton />
-}
-
-function download(items: readonly Item[], name: string): void {
-  const url = URL.createObjectURL(new Blob([textOf(items)], { type: 'text/plain' }))
-  const link = document.createElement('a')
-  link.href = url
-  link.download = `${name}.log.txt`
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(url), 60_000)
 }
