@@ -226,7 +226,7 @@ impl House {
         panic!("turns are still open: {:#}", self.turns(conversation).await);
     }
 
-    /// Waits until the agent has begun a turn of the conversation.
+    /// Waits until a turn of the conversation was given to the host. The agent may not have its prompt yet.
     async fn begins(&self, conversation: i64) {
         let begun = async || {
             let turns = self.turns(conversation).await;

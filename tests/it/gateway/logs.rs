@@ -21,7 +21,7 @@ async fn viewer(app: &TestApp, actor: &Actor, agent: i64) -> Socket {
 }
 
 /// The next request for the end of a log.
-async fn asked(line: &mut Line) -> Value {
+pub async fn asked(line: &mut Line) -> Value {
     loop {
         let asked = line.wait_for("WATCH_LOG").await;
         if asked["tail"] == true {
@@ -30,7 +30,8 @@ async fn asked(line: &mut Line) -> Value {
     }
 }
 
-fn batch(agent: i64, position: i64, text: &str) -> Value {
+/// A line of a log, as a host sends it.
+pub fn batch(agent: i64, position: i64, text: &str) -> Value {
     let lines = json!([{ "time": 5, "source": "GATE", "text": text }]);
     json!({ "frame": "LOG", "agent_id": agent, "begun_at": 4, "position": position, "lines": lines })
 }
@@ -41,7 +42,7 @@ async fn code(socket: &mut Socket) -> String {
 }
 
 #[tokio::test]
-async fn a_host_sends_a_log_while_somebody_looks() {
+async fn a_host_sends_a_log_while_it_is_watched() {
     let (app, agent, host) = hosted().await;
     let mut line = host.connect().await;
     // No one looks.

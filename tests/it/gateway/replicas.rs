@@ -25,7 +25,11 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::{
-    gateway::{hosted, started, with_host},
+    gateway::{
+        hosted,
+        logs::{asked, batch},
+        started, with_host,
+    },
     harness::{
         Actor, Socket, TestApp,
         gateway::{Host, Line},
@@ -195,15 +199,8 @@ async fn postgres_a_log_is_seen_on_another_replica() {
     for id in ["1", "2"] {
         let mut viewer = Socket::of(&there.actor(&app.viewer)).await;
         viewer.subscribe(id, WATCH, json!({ "o": app.org, "a": agent })).await;
-        let mut asked = line.wait_for("WATCH_LOG").await;
-        while asked["tail"] != true {
-            asked = line.wait_for("WATCH_LOG").await;
-        }
-        assert_eq!(asked["agent_id"], agent);
-        let lines = json!([{ "time": 5, "source": "STDERR", "text": id }]);
-        let batch =
-            json!({ "frame": "LOG", "agent_id": agent, "begun_at": 4, "position": 7, "lines": lines });
-        line.send(batch).await;
+        assert_eq!(asked(&mut line).await["agent_id"], agent);
+        line.send(batch(agent, 7, id)).await;
         let expected = json!({ "position": 7, "lines": [{ "text": id }] });
         assert_eq!(viewer.next().await["payload"]["data"]["agentLogs"], expected);
     }

@@ -2,6 +2,7 @@
 
 use std::{
     env, fs,
+    io::Write,
     os::unix::process::CommandExt,
     path::Path,
     process::{Child, Command, Stdio},
@@ -136,15 +137,27 @@ impl Machine {
 
     /// Ends one process of an agent without warning: its `shim`, or the `agent` itself.
     pub fn kill_one(&self, word: &str) {
+        if let Some(process) = self.find_one(word) {
+            let _ = Command::new("kill").args(["-KILL", &process.to_string()]).stderr(Stdio::null()).status();
+        }
+    }
+
+    /// Writes to an agent's standard error, in the agent's place: its pipe to the shim.
+    pub fn write_stderr(&self, text: &str) {
+        let agent = self.find_one("agent").expect("an agent runs");
+        let stderr = fs::File::options().write(true).open(format!("/proc/{agent}/fd/2"));
+        stderr.unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// One process of an agent: its `shim`, or the `agent` itself.
+    fn find_one(&self, word: &str) -> Option<i32> {
         let is_it = |process: &i32| {
             let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
             let mut words = line.split(|byte| *byte == 0).skip(1);
             // The relays of an agent's gate and of Muster's MCP server belong to the agent.
             words.next() == Some(word.as_bytes()) && !matches!(words.next(), Some(b"serve-gate" | b"mcp"))
         };
-        if let Some(process) = self.processes().into_iter().find(is_it) {
-            let _ = Command::new("kill").args(["-KILL", &process.to_string()]).stderr(Stdio::null()).status();
-        }
+        self.processes().into_iter().find(is_it)
     }
 
     /// The host's log.

@@ -1,16 +1,17 @@
 // What several tests of the panel do: have the agent ask, find what it asked, press keys when they count, and go from page to page.
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { api, until, world } from './stage.mjs'
 
 /** A row of a list, by a part of its name. */
 export const row = (page, name) => page.getByRole('row', { name: new RegExp(name.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')) })
 
 /** A new conversation with the agent, in which this is said. */
-export async function begins(text) {
+export async function begins(text, agent = world.agent) {
   const { startConversation } = await api(
     'mutation($org: Id!, $agent: Id!, $text: String) { startConversation(orgId: $org, input: { agentId: $agent, text: $text }) { id } }',
-    { agent: world.agent, text },
+    { agent, text },
   )
   return startConversation.id
 }
@@ -22,6 +23,12 @@ export async function says(conversation, text) {
     { id: conversation, text },
   )
   return postMessage
+}
+
+/** The name and the text of the file that a press downloads. */
+export async function downloads(page, press) {
+  const [download] = await Promise.all([page.waitForEvent('download'), press()])
+  return { name: download.suggestedFilename(), text: await readFile(await download.path(), 'utf8') }
 }
 
 /** A promise, and the function that fulfils it. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
-import { call, record, thread } from './acts.mjs'
+import { begins, call, downloads, hasFocus, record, thread } from './acts.mjs'
 import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const at = (path) => `/o/${world.org}${path}`
@@ -55,8 +54,7 @@ test('the log of an agent is followed, filtered, searched and downloaded', async
   const log = page.getByRole('log', { name: 'Log' })
   await log.getByText('Launch 1 begins.').waitFor()
   await until(async () => (await agentOf('Scribe')).status === 'RUNNING', 'the agent')
-  const start = 'mutation($org: Id!, $id: Id!, $text: String!) { startConversation(orgId: $org, input: { agentId: $id, text: $text }) { id } }'
-  await api(start, { id, text: 'stderr The kettle is cold\nstderr The Kettle is warm' })
+  await begins('stderr The kettle is cold\nstderr The Kettle is warm', id)
   await log.getByText('The Kettle is warm').waitFor()
   await isWell(page, 'on a log')
   await shows(page, 'agent-logs')
@@ -66,17 +64,15 @@ test('the log of an agent is followed, filtered, searched and downloaded', async
   // Going to a match pauses: what someone reads does not move.
   await page.getByRole('button', { name: 'Next match' }).click()
   await page.getByText('2 of 2').waitFor()
-  await api(start, { id, text: 'stderr The milk is gone' })
+  await begins('stderr The milk is gone', id)
   await page.getByRole('button', { name: /^Follow: \d+ new/ }).click()
   await log.getByText('The milk is gone').waitFor()
   await page.getByRole('combobox', { name: 'Source of lines' }).selectOption('Launches')
   await page.getByText('Not found').waitFor()
   assert.equal(await log.getByText('The milk is gone').count(), 0)
-  const begun = page.waitForEvent('download')
-  await page.getByRole('button', { name: 'Download' }).click()
-  const download = await begun
-  assert.equal(download.suggestedFilename(), 'Scribe.log.txt')
-  assert.match(await readFile(await download.path(), 'utf8'), /^\S+Z LAUNCH Launch 1 begins\.$/m)
+  const { name, text } = await downloads(page, () => page.getByRole('button', { name: 'Download' }).click())
+  assert.equal(name, 'Scribe.log.txt')
+  assert.match(text, /^\S+Z LAUNCH Launch 1 begins\.$/m)
 })
 
 test('pausing, resuming and stopping show the steps that the service makes', async (t) => {
@@ -101,8 +97,7 @@ test('stopping an agent that works and waits says what it ends, and who did it',
   const id = await made('Waiter')
   await api('mutation($org: Id!, $id: Id!) { startAgent(orgId: $org, id: $id) { id } }', { id })
   await until(async () => (await agentOf('Waiter')).status === 'RUNNING', 'the agent')
-  const talk = 'mutation($org: Id!, $id: Id!, $text: String) { startConversation(orgId: $org, input: { agentId: $id, text: $text }) { id } }'
-  const { startConversation } = await api(talk, { id, text: 'do execute Hold the line {"command": "hold"}' })
+  const conversation = await begins('do execute Hold the line {"command": "hold"}', id)
   const feed = 'query($org: Id!, $id: Id!) { approvalFeed(orgId: $org, agentId: $id) { data { id status outcome } } }'
   await until(async () => (await api(feed, { id })).approvalFeed.data[0], 'the approval')
   const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}`) })
@@ -117,7 +112,7 @@ test('stopping an agent that works and waits says what it ends, and who did it',
   const [approval] = (await api(feed, { id })).approvalFeed.data
   await page.goto(`${world.base}${at(`/approvals/${approval.id}`)}`)
   await page.getByText('Withdrawn: Otto Operator stopped the agent').waitFor()
-  await page.goto(`${world.base}${at(`/conversations/${startConversation.id}`)}`)
+  await page.goto(`${world.base}${at(`/conversations/${conversation}`)}`)
   await page.getByText('Otto Operator stopped the agent.').waitFor()
 })
 
@@ -175,7 +170,7 @@ test('the head of a column sorts the list, and keeps the focus', async (t) => {
   await state.press('Enter')
   await page.waitForURL(/sort=STATUS/)
   await sorted('State', 'ascending').waitFor()
-  await until(async () => state.evaluate((element) => element === document.activeElement), 'the focus in the head')
+  await until(() => hasFocus(state), 'the focus in the head')
   await state.press('Enter')
   await page.waitForURL(/sort=STATUS&order=desc/)
   await sorted('State', 'descending').waitFor()

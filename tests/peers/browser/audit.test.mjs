@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { call, fresh, row } from './acts.mjs'
+import { call, downloads, fresh, row } from './acts.mjs'
 import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const log = `/o/${world.org}/audit`
@@ -69,10 +69,10 @@ test('the export works with only the cookie, and is refused to people who may no
   const dialog = page.getByRole('dialog', { name: 'Export the audit log' })
   await dialog.getByLabel('Period').selectOption('ALL')
   const send = dialog.getByRole('button', { name: 'Export', exact: true })
-  const [download] = await Promise.all([page.waitForEvent('download'), send.click()])
-  await page.getByText(/^Exporting the audit log from the first entry to now/).waitFor()
-  let text = ''
-  for await (const part of await download.createReadStream()) text += part
+  const { text } = await downloads(page, async () => {
+    await send.click()
+    await page.getByText(/^Exporting the audit log from the first entry to now/).waitFor()
+  })
   const lines = text.trim().split('\n')
   assert.ok(lines.length > 3 && lines.every((line) => typeof JSON.parse(line) === 'object'), text.slice(0, 200))
 

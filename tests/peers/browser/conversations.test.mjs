@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, call, intercepts, listens, record, rests, row, says, thread } from './acts.mjs'
+import { asks, begins, call, downloads, hasFocus, intercepts, listens, record, rests, row, says, thread } from './acts.mjs'
 import { browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const list = `/o/${world.org}/conversations`
@@ -265,7 +265,7 @@ test('a conversation is renamed, resolved and reopened', async (t) => {
   await page.getByText('Open', { exact: true }).first().waitFor()
 })
 
-test('a message is quoted, and its link leads to it', async (t) => {
+test('a message is quoted, and its link is copied', async (t) => {
   const conversation = await begins('the buoy is red')
   await rests(conversation)
   const page = await browse(t, { as: 'OPERATOR', at: at(conversation) })
@@ -279,7 +279,7 @@ test('a message is quoted, and its link leads to it', async (t) => {
   await actions.getByRole('button', { name: 'Quote' }).press('Enter')
   const box = page.getByRole('textbox', { name: 'Message' })
   await until(async () => (await box.inputValue()) === '> the buoy is red\n\n', 'the quote')
-  await until(async () => box.evaluate((element) => element === document.activeElement), 'the focus in the composer')
+  await until(() => hasFocus(box), 'the focus in the composer')
 })
 
 test('a conversation is exported to read and for programs', async (t) => {
@@ -288,13 +288,7 @@ test('a conversation is exported to read and for programs', async (t) => {
   const page = await browse(t, { as: 'VIEWER', at: at(conversation) })
   const saved = async (name) => {
     await page.getByRole('button', { name: 'Actions for this conversation' }).click()
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('menuitem', { name }).click(),
-    ])
-    let text = ''
-    for await (const part of await download.createReadStream()) text += part
-    return text
+    return (await downloads(page, () => page.getByRole('menuitem', { name }).click())).text
   }
   assert.match(await saved('Export as Markdown'), /^# .*\n[^]*\n\nthe buoy is green\n/)
   const { messages } = JSON.parse(await saved('Export as JSON'))

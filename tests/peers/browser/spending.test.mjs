@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, dialog, intercepts, outcome } from './acts.mjs'
+import { asks, begins, dialog, downloads, intercepts, outcome } from './acts.mjs'
 import { api, apiAs, browse, isAccessible, isAccessibleInBoth, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
@@ -157,9 +157,7 @@ test('the plot of usage, its table, its file and the service have the same numbe
   const total = page.getByRole('row', { name: /^All days/ }).getByRole('cell').last()
   await until(async () => (await total.innerText()) === String(await turns()), 'the sum of the service')
 
-  const [download] = await Promise.all([page.waitForEvent('download'), button(page, 'Download CSV').click()])
-  let text = ''
-  for await (const part of await download.createReadStream()) text += part
+  const { text } = await downloads(page, () => button(page, 'Download CSV').click())
   const [head, ...lines] = text.trim().split('\r\n')
   assert.match(head, /^Day,Agent key,Agent,Turns,/)
   assert.equal(lines.reduce((sum, line) => sum + Number(line.split(',')[3]), 0), await turns())

@@ -1,5 +1,4 @@
-// An MCP server over standard input and output with the tools of the demo's shop. Nobody decides about the first refund in
-// time.
+// An MCP server over standard input and output with the tools of the demo's shop. The first refund gets no decision in time.
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
