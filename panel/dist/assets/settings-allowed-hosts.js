@@ -1,4 +1,4 @@
-import{r as e}from"./rolldown-runtime.js";import{s as t}from"./icons.js";import{S as n,T as r,u as i,w as a}from"./shell.js";import{An as o,C as s,Ct as c,On as l,_t as u,h as d,wt as f,yt as p}from"./shared.js";import{a as m,o as h,s as g}from"./spending.js";import{r as _}from"./sheet.js";import{_ as v,s as y}from"./status.js";var b=e(o(),1),x=l(),S=s(`
+import{r as e}from"./rolldown-runtime.js";import{s as t}from"./icons.js";import{S as n,T as r,u as i,w as a}from"./shell.js";import{An as o,C as s,Ct as c,On as l,_t as u,h as d,wt as f,yt as p}from"./shared.js";import{a as m,o as h,s as g}from"./spending.js";import{o as _}from"./sheet.js";import{_ as v,s as y}from"./status.js";var b=e(o(),1),x=l(),S=s(`
   query AllowedHosts($orgId: Id!) {
     organization(orgId: $orgId) {
       id viewerCan

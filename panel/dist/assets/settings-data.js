@@ -1,4 +1,4 @@
-import{r as e}from"./rolldown-runtime.js";import{h as t,n}from"./icons.js";import{An as r,C as i,Ct as a,On as o,Tt as s,_t as c,h as l,yt as u}from"./shared.js";import{S as d,u as f,w as p}from"./shell.js";import{s as m}from"./records.js";import{f as h,r as g}from"./mail.js";import{a as _}from"./forms.js";import{r as v}from"./sheet.js";import{_ as y}from"./status.js";var b=e(r(),1),x=o(),S=i(`
+import{r as e}from"./rolldown-runtime.js";import{h as t,n}from"./icons.js";import{An as r,C as i,Ct as a,On as o,Tt as s,_t as c,h as l,yt as u}from"./shared.js";import{S as d,u as f,w as p}from"./shell.js";import{s as m}from"./records.js";import{f as h,r as g}from"./mail.js";import{a as _}from"./forms.js";import{o as v}from"./sheet.js";import{_ as y}from"./status.js";var b=e(r(),1),x=o(),S=i(`
     query Erasures($orgId: Id!) {
       organization(orgId: $orgId) { ...ErasureFields }
     }
