@@ -61,7 +61,7 @@ pub struct LogSubscription;
 #[Subscription]
 impl LogSubscription {
     /// Sends the last 256 KiB of an agent's log, and then new lines, while the agent's host is connected. A missing
-    /// number is a lost line; a line may come again when somebody else begins to look, or the host reconnects.
+    /// number is a lost line; a line may come again when another viewer arrives, or the host reconnects.
     #[graphql(directive = permit::apply(Permission::AgentOutputView))]
     async fn agent_logs(
         &self,

@@ -76,7 +76,7 @@ impl Record for McpServer {
                 .sql::<i64>(
                     "new_tools",
                     NEW_TOOLS,
-                    "The number of tools whose definition is new or has changed, and which nobody can use until somebody accepts it.",
+                    "The number of tools whose definition is new or has changed. They can't be used until it is accepted.",
                 )
                 .many::<McpServerTool>(
                     "tools",
@@ -152,11 +152,11 @@ impl Record for McpServerTool {
                 .column::<Option<String>>("digest", "Identifies the accepted definition. Null if none was accepted.")
                 .column::<Option<Json<Value>>>(
                     "new_definition",
-                    "The server's present definition, if nobody has accepted it. Null also if it has more than 16 KiB.",
+                    "The server's present definition, if it has not been accepted. Null also if it has more than 16 KiB.",
                 )
                 .column::<Option<String>>(
                     "new_digest",
-                    "Identifies the definition that nobody has accepted. Until then agents can't use the tool.",
+                    "Identifies the definition that has not been accepted. Until it is, agents can't use the tool.",
                 )
                 .column::<bool>("enabled", "Whether it is switched on.")
                 .column::<Option<i64>>("risk", "The risk of its calls, instead of the risk rules'.")

@@ -112,7 +112,7 @@ function Cell({ role, column: { width, from, align, sort }, sorting, children }:
   )
 }
 
-/** The head that was pressed. The list is rendered anew in its order, and the head gets the focus back. */
+/** The head that was pressed. The list is rendered again in its order, and the head gets the focus back. */
 let pressed: string | null = null
 
 interface SortButtonProps {

@@ -52,8 +52,6 @@ use crate::{
 
 /// How many of a host's questions are answered at a time, and how many more may wait.
 const ANSWERS: usize = 4;
-/// The shortest time between two requests for the ends of logs: a caller may begin to look again and again.
-const LOG_PAUSE: Duration = Duration::from_secs(1);
 /// The number of offences of one kind at which a host's connection is closed.
 const MAX_OFFENCES: u32 = 3;
 
@@ -317,7 +315,8 @@ impl Connection {
                     return loop_ended("frames");
                 }
             }
-            sleep(LOG_PAUSE).await;
+            // A caller may open viewers continually, each of which needs the end of a log.
+            sleep(Duration::from_secs(1)).await;
         }
     }
 

@@ -23,14 +23,11 @@ pub struct Route {
     pub is_tool: bool,
 }
 
-/// How many routes the specification has.
-const SPECIFIED: usize = 27;
-
 impl Route {
-    /// Whether it is the specification's.
+    /// Whether it is one of the specification's 27.
     #[must_use]
     pub fn is_specified(&self) -> bool {
-        ROUTES[..SPECIFIED].iter().any(|route| route.operation == self.operation)
+        ROUTES[..27].iter().any(|route| route.operation == self.operation)
     }
 
     /// A route that is not a tool. Every client of `/mcp` reads the descriptions of all tools, so there are at most 40:

@@ -128,7 +128,7 @@ impl OrderDesk {
         let order = ORDERS.into_iter().find(|order| order.order == number);
         order.map(|order| self.current(order)).ok_or_else(|| {
             let number: String = number.chars().take(20).collect();
-            format!("There is no order {number}. Orders are numbered from 1001 to 1012.")
+            format!("Order {number} does not exist. Orders are numbered from 1001 to 1012.")
         })
     }
 
@@ -181,7 +181,7 @@ impl ServerHandler for OrderDesk {
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let called = self.call(&request.name, &request.arguments.unwrap_or_default());
-        let result = called.ok_or_else(|| ErrorData::invalid_params("There is no such tool.", None))?;
+        let result = called.ok_or_else(|| ErrorData::invalid_params("Unknown tool.", None))?;
         Ok(match result {
             Ok(value) => CallToolResult::structured(value),
             Err(problem) => CallToolResult::error(vec![ContentBlock::text(problem)]),
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(found("1007").unwrap()["state"], "refunded");
         assert!(refund("1007", "54.00 EUR").unwrap_err().contains("is refunded"));
         assert!(refund("1004", "129.00 EUR").unwrap_err().contains("on its way"));
-        assert!(found("1099").unwrap_err().contains("There is no order 1099"));
+        assert!(found("1099").unwrap_err().contains("Order 1099 does not exist"));
         let listed = called(&desk, "list_orders", json!({})).unwrap();
         assert_eq!(listed["orders"].as_array().unwrap().len(), 12);
         assert!(desk.call("sell_order", &JsonObject::new()).is_none());

@@ -27,10 +27,6 @@ use crate::{
 
 /// The longest wait for an answer (connecting a channel asks its vendor first), and for the next call.
 const WAIT: Duration = Duration::from_secs(60);
-/// The longest answer: a service sends at most 64 MiB.
-const LONGEST_ANSWER: usize = 80 << 20;
-/// How often a call that was refused for its rate is repeated.
-const REPEATS: u32 = 10;
 
 /// Where to send a command.
 #[derive(Debug, clap::Args)]
@@ -215,7 +211,7 @@ impl Remote {
 
     async fn send(&self, operation: &str, variables: Value) -> Result<Value, Refusal> {
         let body = json!({ "query": operations::text(operation), "variables": variables }).to_string();
-        for _ in 0..REPEATS {
+        for _ in 0..10 {
             let answer = self.post(&body).await?;
             let pause = pause(&answer);
             match read(answer).await {
@@ -250,7 +246,8 @@ fn pause(answer: &Response) -> Duration {
 /// The data of an answer, or what it refuses.
 async fn read(answer: Response) -> Result<Value, Refusal> {
     let status = answer.status();
-    let body = outbound::read_body(answer, LONGEST_ANSWER).await;
+    // A service sends at most 64 MiB.
+    let body = outbound::read_body(answer, 80 << 20).await;
     let body =
         body.map_err(|error| Refusal::new(Code::Unavailable, format!("The answer broke off: {error}")))?;
     let mut answer: Value = muster_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();

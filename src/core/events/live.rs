@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_viewer_of_a_log_is_announced_and_batches_keep_their_positions() {
+    async fn each_viewer_of_a_log_is_announced_and_batches_keep_positions() {
         use muster_protocol::frame::{LogLine, LogSource};
 
         let logs = Arc::new(Live::<LogLines>::default());

@@ -47,7 +47,7 @@ pub enum RiskDecision {
     Unassigned,
     /// Refused: the MCP server's tool is switched off.
     SwitchedOff,
-    /// Refused: nobody has accepted the definition of the MCP server's tool.
+    /// Refused: the definition of the MCP server's tool has not been accepted.
     NotAccepted,
     /// Refused: a person would have to decide, but the input is too long or nested too deep to be shown whole.
     TooLong,
@@ -71,8 +71,7 @@ impl RiskAssessment {
             RiskDecision::Unassigned => "the agent no longer has this MCP server".to_owned(),
             RiskDecision::SwitchedOff => "this tool of the MCP server is switched off".to_owned(),
             RiskDecision::NotAccepted => {
-                "this tool of the MCP server is new or has changed, and nobody has accepted its definition"
-                    .to_owned()
+                "this tool's definition is new or has changed, and has not been accepted".to_owned()
             }
             RiskDecision::TooLong => {
                 let most = INPUT_BYTES / 1024;

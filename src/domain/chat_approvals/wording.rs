@@ -7,18 +7,13 @@ use muster_channels::{Button, Dialect, Longest, Rendered, render};
 
 use crate::{
     base::{
+        bounds,
         enums::{ApprovalKind, ApprovalOutcome, ApprovalStatus},
         ids::ApprovalId,
         plain::is_hidden,
     },
     domain::approvals::{Answer, Choice, Question, Shown},
 };
-
-/// The longest label of a button, in characters. The button of a longer option shows its number.
-const LABEL: usize = 60;
-const BUTTONS: usize = 20;
-/// The risk of an action without a judgement.
-const UNJUDGED: i64 = 100;
 
 /// The conditions for showing a request.
 pub(super) struct Terms {
@@ -40,7 +35,7 @@ pub(super) struct RequestMessage {
 /// Whether an approval may be decided in a chat.
 pub(super) fn is_decidable(shown: &Shown, risk_limit: i64) -> bool {
     let risk = match shown.kind {
-        ApprovalKind::Action => shown.risk.unwrap_or(UNJUDGED),
+        ApprovalKind::Action => shown.risk.unwrap_or(100),
         ApprovalKind::Question => shown.risk.unwrap_or(0),
         _ => return false,
     };
@@ -167,13 +162,14 @@ fn describe(shown: &Shown, terms: &Terms) -> String {
     text
 }
 
+/// A button for each option of a question with at most 20. That of a long option shows its number.
 fn buttons(shown: &Shown) -> Vec<Button> {
     let question = &shown.question;
-    if question.multiple || question.options.len() > BUTTONS {
+    if question.multiple || question.options.len() > 20 {
         return Vec::new();
     }
     let label = |n: usize, label: &str| {
-        if label.chars().count() <= LABEL { label.to_owned() } else { (n + 1).to_string() }
+        if label.chars().count() <= bounds::LABEL { label.to_owned() } else { (n + 1).to_string() }
     };
     let button = |(n, option): (usize, &Choice)| Button {
         label: label(n, &option.label),

@@ -27,12 +27,6 @@ use crate::{
     core::store::Tx,
 };
 
-/// How long a command waits for its host.
-const LIFETIME: Duration = Duration::from_hours(30 * 24);
-
-/// How long a test of an MCP server waits: a person waits for its result.
-const TEST_LIFETIME: Duration = Duration::from_mins(1);
-
 /// The deadline of a command that is never too late.
 const NEVER: Timestamp = Timestamp(i64::MAX);
 
@@ -76,8 +70,9 @@ pub fn enqueue(tx: &Tx, to: Host, command: &Command) {
 fn deadline_of(now: Timestamp, command: &Command) -> Timestamp {
     match command {
         Command::Stop => NEVER,
-        Command::TestMcp { .. } => now.plus(TEST_LIFETIME),
-        _ => now.plus(LIFETIME),
+        // A person waits for the result.
+        Command::TestMcp { .. } => now.plus(Duration::from_mins(1)),
+        _ => now.plus(Duration::from_hours(30 * 24)),
     }
 }
 

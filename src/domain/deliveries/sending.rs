@@ -33,9 +33,6 @@ use crate::{
     },
 };
 
-/// How long a part waits if it can't be read.
-const UNREAD: Duration = Duration::from_secs(10);
-
 /// Starts sending the due parts of all channels.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
     queue::start::<DuePart>(core, Resource::Lanes, due_channels(core).await?);
@@ -142,7 +139,8 @@ async fn attempt(sender: &Sender, due: deliveries::Model, permit: SendPermit) ->
     let outgoing = match OutgoingPart::read(scope, first, facts.largest_out).await {
         Ok(outgoing) => outgoing,
         Err(problem) => {
-            postpone(sender, due.id, LimitReached { wait: UNREAD, is_for_all: false }).await?;
+            let wait = Duration::from_secs(10);
+            postpone(sender, due.id, LimitReached { wait, is_for_all: false }).await?;
             return Ok(Some(Outcome::Later(problem.to_string())));
         }
     };

@@ -1,7 +1,7 @@
 //! Sends events: at most [`queue::MAX_CONCURRENT`] of an endpoint at a time, each of a different subject. A receiver recognizes a
 //! repetition by `webhook-id`, so an event whose sender died is sent again.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use muster_channels::{Failure, LONGEST_POST, post_signed};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
@@ -31,9 +31,6 @@ use crate::{
         resource_limits::Resource,
     },
 };
-
-/// How long a replica's claim on an event lasts.
-const LEASE: Duration = LONGEST_POST.saturating_add(queue::CLAIM_MARGIN);
 
 /// Starts sending the due events of all endpoints.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
@@ -111,13 +108,14 @@ fn post<'a>(
 /// Claims an event before it is sent, unless another replica was faster.
 async fn claim(scope: &Scope, due: &Model) -> Result<Option<Model>> {
     let tx = scope.begin().await?;
+    let until = tx.now.plus(LONGEST_POST.saturating_add(queue::CLAIM_MARGIN));
     let taken = tx.scope.update::<Entity>().filter(Column::Id.eq(due.id));
     let taken = taken
         .filter(Column::Status.eq(EventDeliveryStatus::Pending))
         .filter(Column::Attempts.eq(due.attempts))
         .filter(Column::AvailableAt.eq(due.available_at))
         .col_expr(Column::Attempts, Expr::cust("attempts + 1"))
-        .col_expr(Column::AvailableAt, Expr::value(tx.now.plus(LEASE)))
+        .col_expr(Column::AvailableAt, Expr::value(until))
         .col_expr(Column::Error, Expr::value(None::<String>));
     let taken = taken.exec_with_returning(tx.connection()).await?.pop();
     tx.commit().await?;

@@ -1,4 +1,4 @@
-//! Lines of agents' logs, for live viewers. A host keeps the logs, and sends lines only while somebody looks.
+//! Lines of agents' logs, for live viewers. A host keeps the logs, and sends lines only while they are watched.
 
 use std::{collections::BTreeSet, ops::RangeInclusive, time::Duration};
 

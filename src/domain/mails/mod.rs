@@ -34,9 +34,6 @@ const LONGEST_SEND: Duration = Duration::from_secs(90);
 /// How long a notice is worth sending.
 pub const NOTICE_LIFETIME: Duration = Duration::from_hours(72);
 
-/// How long a replica's claim on a mail lasts.
-const LEASE: Duration = LONGEST_SEND.saturating_add(queue::CLAIM_MARGIN);
-
 /// A mail whose letter has not been written yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "letter", rename_all = "SCREAMING_SNAKE_CASE")]
@@ -147,7 +144,8 @@ pub async fn attempt<M: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
     queued: &Queued,
     send: impl FnOnce(M) -> F,
 ) -> Result<Option<Outcome>> {
-    if !queries::claim(core, queued, LEASE).await? {
+    let lease = LONGEST_SEND.saturating_add(queue::CLAIM_MARGIN);
+    if !queries::claim(core, queued, lease).await? {
         return Ok(None);
     }
     let outcome = send_claimed(core, queued, send).await;

@@ -1,7 +1,7 @@
 //! The tools of MCP servers: hosts report definitions, people accept them, switch tools and set risks.
 //!
 //! The first tools of a server are accepted as they are. From then on a new or changed definition waits for a person;
-//! until somebody accepts it, nobody calls the tool, and hosts don't show it to agents. Another address or command means
+//! until it is accepted, the tool can't be called, and hosts don't show it to agents. Another address or command means
 //! another server, so its tools are forgotten.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -40,12 +40,9 @@ use crate::{
     },
 };
 
-/// How long the pages of a server's first list may take. What comes later is new.
-const FIRST_LIST: Duration = Duration::from_mins(1);
-/// The longest name of a tool, in characters, and the longest kept definition, in bytes, as in the gate. People would
-/// get no page with longer ones of a hostile host.
+/// The longest name of a tool, in characters, as in the gate. People would get no page with longer ones of a hostile
+/// host.
 const NAME: usize = 200;
-const DEFINITION: usize = 16 * 1024;
 
 /// What people decided about a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +124,9 @@ pub async fn reported(tx: &Tx, from: &Reporter, report: McpToolReport) -> Result
         return Ok(());
     }
     let known = queries::known_tools(tx, &[server.0]).await?;
-    let is_first = report.is_first && known.iter().all(|tool| tool.known_since.plus(FIRST_LIST) >= tx.now);
+    // The pages of a first list may take a minute. Later tools are new.
+    let first_list = tx.now.minus(Duration::from_mins(1));
+    let is_first = report.is_first && known.iter().all(|tool| tool.known_since >= first_list);
     let mut is_news = false;
     let mut room = MAX_TOOLS.saturating_sub(known.len());
     for tool in report.tools {
@@ -139,7 +138,8 @@ pub async fn reported(tx: &Tx, from: &Reporter, report: McpToolReport) -> Result
             continue;
         }
         room -= usize::from(!is_known);
-        let definition = tool.definition.filter(|definition| definition.to_string().len() <= DEFINITION);
+        // As in the gate. Longer ones of a hostile host would keep people from the page.
+        let definition = tool.definition.filter(|definition| definition.to_string().len() <= 16 << 10);
         let definition = definition.map(without_nul);
         let tool = ReportedTool { name: tool.name, digest: tool.digest, definition };
         queries::store_tool(tx, server, tool, is_first).await?;

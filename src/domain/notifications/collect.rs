@@ -14,8 +14,6 @@ use crate::{
     domain::mails::{self, About, Mail},
 };
 
-/// How long a mail is worth sending.
-const LIFETIME: Duration = Duration::from_hours(24);
 /// The maximum number of notifications that one mail lists.
 const NAMED: usize = 50;
 
@@ -63,5 +61,6 @@ async fn collect(core: &Core, user: UserId) -> Result<bool> {
 /// Passes the notifications to each medium of the person. A new medium is one line here.
 fn send(core: &Core, tx: &Transaction, user: UserId, about: Vec<About>, more: usize) {
     let mail = Mail::Notifications { user_id: user, about, more };
-    mails::enqueue(core, tx, &mail, core.clock.now().plus(LIFETIME));
+    // A day later the mail is not worth sending.
+    mails::enqueue(core, tx, &mail, core.clock.now().plus(Duration::from_hours(24)));
 }

@@ -25,9 +25,6 @@ use crate::{
     },
 };
 
-/// The maximum number of characters of a request's text in a mail.
-const LONGEST: usize = 500;
-
 /// Writes the letter. Returns it with the recipient's address. `None` if no notification is relevant any longer.
 pub async fn compose(
     core: &Core,
@@ -105,7 +102,7 @@ fn write_item(base: &str, content: &NotificationContent) -> Vec<Paragraph> {
                 approval.expires_at.map(|at| format!("It expires at {}.", local_time(at, &content.zone))),
             );
             paragraphs.extend(approval.text.as_deref().map(|text| {
-                let cut: String = text.chars().take(LONGEST).collect();
+                let cut: String = text.chars().take(500).collect();
                 let mark = if cut.len() < text.len() { "…" } else { "" };
                 Paragraph::Text(format!("It says: “{cut}{mark}”"))
             }));

@@ -234,7 +234,7 @@ async fn a_demo_that_is_killed_leaves_its_agents_to_the_next_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_demos_agent_looks_orders_up_and_refunds_once_a_person_approves() {
+async fn the_demos_agent_refunds_an_order_once_a_person_approves() {
     // A short path, for sockets below it.
     let folder = tempfile::Builder::new().prefix("md").tempdir_in("/tmp").unwrap();
     let held = Address::free();

@@ -1,4 +1,4 @@
-//! Logs of agents: a host sends lines while somebody looks, to those who may see them, and nothing of it is stored.
+//! Logs of agents: a host sends lines to viewers who may see them, and none are stored.
 
 use muster::core::resource_limits::Resource;
 use serde_json::{Value, json};

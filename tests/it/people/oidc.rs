@@ -203,7 +203,7 @@ impl Browser {
             }
             let page = response.text().await.unwrap();
             let prompt = if page.contains("value=\"login\"") { "login" } else { "consent" };
-            let form = [("prompt", prompt), ("login", login), ("password", "whatever")];
+            let form = [("prompt", prompt), ("login", login), ("password", "any")];
             let response = self.send(&url, Some(&form)).await;
             url = Self::location(&response, &url);
         }

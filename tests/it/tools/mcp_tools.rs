@@ -128,7 +128,7 @@ async fn definitions_are_pinned_and_a_change_waits_for_a_person() {
     let pins = [pin("buy", "2", true), pin("look", "3", false), pin("steal", "4", false)];
     assert_eq!(shop.pins().await.unwrap(), pins);
     for tool in ["look", "steal", "never listed", "Buy"] {
-        assert!(shop.calls(tool).await.contains("nobody has accepted"), "{tool}");
+        assert!(shop.calls(tool).await.contains("has not been accepted"), "{tool}");
     }
     assert_eq!(shop.calls("buy").await, "asked");
     let waiting = app.viewer.gql(TOOLS, json!({ "o": app.org, "m": shop.server })).await.data();
@@ -145,7 +145,7 @@ async fn definitions_are_pinned_and_a_change_waits_for_a_person() {
     assert_eq!(shop.digests().await, ["buy 2 -", "look 3 -", "steal - 4"]);
     // A server that takes its change back.
     shop.lists(false, &[("look", "1")]).await;
-    assert!(shop.calls("look").await.contains("nobody has accepted"));
+    assert!(shop.calls("look").await.contains("has not been accepted"));
     shop.lists(false, &[("look", "3")]).await;
     assert_eq!((shop.digests().await[1].as_str(), shop.calls("look").await.as_str()), ("look 3 -", "asked"));
 

@@ -26,8 +26,6 @@ use crate::{
     turn::{Stop, Turn},
 };
 
-/// Between two sentences, so that people see that answers are streamed.
-const PAUSE: Duration = Duration::from_millis(200);
 /// The skill that says when to refund.
 const POLICY: &str = "refund-policy";
 
@@ -177,7 +175,8 @@ async fn say(turn: &mut Turn, text: &str) -> Result<(), Stop> {
     let mut result = Ok(());
     for sentence in replies::sentences(text) {
         if !said.is_empty() {
-            result = turn.until_cancelled(sleep(PAUSE)).await;
+            // People see that answers are streamed.
+            result = turn.until_cancelled(sleep(Duration::from_millis(200))).await;
         }
         if result.is_err() {
             break;

@@ -102,7 +102,7 @@ pub fn refunded(number: &str, amount: &str, outcome: &Outcome) -> String {
         );
     }
     if outcome.text.contains("No answer yet") {
-        return "Nobody has decided yet. I'll go on as soon as somebody has.".to_owned();
+        return "The refund is waiting for a decision. I'll continue once it is made.".to_owned();
     }
     match outcome.text.split_once("A person refused it") {
         Some((_, rest)) => not_approved(rest.trim_start_matches([':', '.']).trim()),
@@ -174,9 +174,9 @@ mod tests {
         assert_eq!(refused(": Too late."), "I'm sorry, the refund was not approved. The reason: Too late.");
         assert!(
             said(true, "Muster: Asked. No answer yet, and the call was not made.")
-                .contains("Nobody has decided")
+                .contains("is waiting for a decision")
         );
-        assert!(said(true, "There is no order 1.").contains("There is no order 1."));
+        assert!(said(true, "Order 1 does not exist.").contains("Order 1 does not exist."));
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub enum Request {
     Refund(Option<String>),
     /// All orders.
     List,
-    /// A decision on an earlier request, which comes as a message if nobody decided in time.
+    /// A decision on an earlier request, which comes as a message if it was not made in time.
     Decision {
         is_allowed: bool,
     },

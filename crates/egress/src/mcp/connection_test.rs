@@ -22,8 +22,6 @@ use crate::{bounds, fields::Fields, shared::Shared};
 
 /// The newest version of the protocol at the time of writing; a server answers with its own.
 const VERSION: &str = "2025-11-25";
-/// No conversation has this id.
-const NO_CONVERSATION: i64 = 0;
 
 /// A client's side of the session.
 struct Tester {
@@ -44,7 +42,8 @@ pub async fn test_connection(shared: Arc<Shared>, server_id: i64) -> McpTest {
     };
     let (from, to) = own.into_split();
     let tester = Tester { from: Lines::new(from, shared.memory.clone()), to, asked: 0 };
-    let key = SessionKey { server_id, conversation_id: NO_CONVERSATION };
+    // No conversation has the id 0.
+    let key = SessionKey { server_id, conversation_id: 0 };
     let serving = client::serve(Arc::clone(&shared), key, theirs, true);
     let testing = timeout(bounds::WAIT, tester.run(&mut found));
     // The end of either one ends the other.

@@ -8,7 +8,6 @@ use muster_protocol::{
 };
 use parking_lot::Mutex;
 
-use super::tools::REPORTED;
 use crate::{bounds, host_services::HostServices};
 
 /// All servers of a gate.
@@ -94,7 +93,8 @@ impl ServerStates {
             tools.truncate(bounds::LIST - *count);
             *count += tools.len();
         });
-        for tools in tools.chunks(REPORTED) {
+        // The longest definitions fit into a gateway frame.
+        for tools in tools.chunks(16) {
             let report = McpToolReport { server_id, is_first, tools: tools.to_vec() };
             self.services.report(HostEvent::McpTools(report));
         }

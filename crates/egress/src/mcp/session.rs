@@ -51,7 +51,7 @@ const ASKED: &str = "Asked. No answer yet, and the call was not made. End your t
 const AWAY: &str = "The control plane can't be reached. Try again later.";
 pub const TAKEN: &str = "This agent no longer has this MCP server.";
 const NOT_USABLE: &str =
-    "This tool can't be used: it is switched off, or nobody has accepted its definition.";
+    "This tool can't be used: it is switched off, or its definition has not been accepted.";
 
 /// The tag of a line on the socket of a relay with its own program. Such a relay starts with `+`; all lines of other
 /// clients are messages.

@@ -13,9 +13,8 @@ use crate::{
     fields::{Fields, each},
 };
 
-/// The longest reported definition, in bytes, and the definitions in a report: a report has to fit into a gateway frame.
+/// The longest reported definition, in bytes: a report has to fit into a gateway frame.
 const LONGEST: usize = 16 * 1024;
-pub const REPORTED: usize = 16;
 /// The longest name of a tool that can be called, in characters.
 pub const LONGEST_NAME: usize = 200;
 
@@ -35,7 +34,7 @@ impl<'a> KnownTools<'a> {
         self.pins.iter().find(|pin| pin.name == name)
     }
 
-    /// Whether a tool may be called. A changed one may be as soon as somebody has accepted what the server listed.
+    /// Whether a tool may be called. A changed one may be once the listed definition is accepted.
     pub fn allow(&self, name: &str, changed: &ChangedTools) -> bool {
         let is_accepted = |pin: &ToolPin| changed.get(name).is_none_or(|digest| *digest == pin.digest);
         self.pin(name).map_or(self.is_first, |pin| pin.usable && is_accepted(pin))

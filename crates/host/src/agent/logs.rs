@@ -9,10 +9,6 @@ use tokio::time::Instant;
 use super::Agent;
 use crate::logs::{StderrReader, has_output, line_about};
 
-/// How often the standard error is read: while people look, and while no one does.
-const LIVE: Duration = Duration::from_millis(250);
-const QUIET: Duration = Duration::from_secs(1);
-
 /// The standard error of the present launch.
 #[derive(Default)]
 pub(super) struct Stderr {
@@ -55,7 +51,8 @@ impl Agent {
         }
         let is_behind = self.read_stderr(false);
         let is_live = is_behind || self.shared.logs.is_watched(self.id);
-        self.stderr.due = Some(now + if is_live { LIVE } else { QUIET });
+        let pause = if is_live { Duration::from_millis(250) } else { Duration::from_secs(1) };
+        self.stderr.due = Some(now + pause);
     }
 
     /// Writes the rest of the standard error and the end of the launch.

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_writes_without_end_keeps_its_bound_and_its_last_lines() {
+    fn endless_output_stays_within_the_bound_with_its_last_lines() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("log");
         let mut log = LogFile::open(folder.clone(), 70).unwrap();

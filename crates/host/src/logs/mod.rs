@@ -30,13 +30,10 @@ pub use self::{
     lines::line_about,
     stderr::{StderrReader, has_output},
 };
-use crate::{clock, folder::Folder};
+use crate::{bounds, clock, folder::Folder};
 
-/// The end of a log that a new viewer gets, in bytes.
-const TAIL: usize = 256 << 10;
-/// Text of one line, and of one batch, in bytes. Longer lines become several.
+/// Text of one line, in bytes. Longer lines become several.
 const LINE: usize = 2 << 10;
-const BATCH: usize = 8 << 10;
 
 /// The logs of all agents.
 #[derive(Debug)]
@@ -114,7 +111,7 @@ impl Logs {
             return;
         }
         let read = self.opened(agent_id, &mut file).and_then(|file| {
-            let (position, lines) = file.tail(TAIL)?;
+            let (position, lines) = file.tail(bounds::PORTION)?;
             Ok(((file.begun_at, position), lines))
         });
         match read {
@@ -141,7 +138,7 @@ impl Logs {
         })
     }
 
-    /// Sends lines in batches. `place` is when the log was begun, and the first line's number.
+    /// Sends lines in batches of 8 KiB. `place` is when the log was begun, and the first line's number.
     fn send(&self, agent_id: i64, (begun_at, mut position): (i64, i64), lines: Vec<LogLine>) {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         let mut flush = |batch: Vec<LogLine>| {
@@ -152,7 +149,7 @@ impl Logs {
         for line in lines {
             // Empty lines take space too.
             let size = line.text.len() + 64;
-            if bytes + size > BATCH && !batch.is_empty() {
+            if bytes + size > 8 << 10 && !batch.is_empty() {
                 flush(mem::take(&mut batch));
                 bytes = 0;
             }

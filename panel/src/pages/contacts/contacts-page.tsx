@@ -139,7 +139,7 @@ export function ContactsPage() {
                       title="No contacts yet"
                       command={`query { contacts(orgId: ${org.id}, page: 1, limit: 50) { data { id name } } }`}
                     >
-                      Whoever writes to an agent through a channel becomes a contact with the first message.
+                      People who write to an agent through a channel become contacts with their first message.
                     </Empty>
                   )
                 }

@@ -40,7 +40,7 @@ const COLUMNS: Column<NonNullable<Data['mcpServers']>['data'][number]>[] = [
         {newTools > 0 && (
           <Badge
             tone="warn"
-            tip="Their definitions are new or have changed. Nobody can use them until you accept them."
+            tip="Their definitions are new or have changed. They can’t be used until you accept them."
           >
             {newTools} {newTools === 1 ? 'tool' : 'tools'} to accept
           </Badge>

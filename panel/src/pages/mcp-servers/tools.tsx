@@ -1,4 +1,4 @@
-// The tools of an MCP server: their switches and risks, and definitions that wait until somebody accepts them.
+// The tools of an MCP server: their switches and risks, and definitions that wait to be accepted.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { graphql, type Json } from '../../api/graphql'
@@ -95,7 +95,7 @@ function ToolRow({ server, tool }: { server: Server; tool: Tool }) {
           </details>
         )}
         {tool.newDigest !== null && (
-          <Badge tone="warn" tip="Agents can’t use it until somebody accepts its definition.">
+          <Badge tone="warn" tip="Agents can’t use it until its definition is accepted.">
             {tool.digest === null ? 'New' : 'Changed'}
           </Badge>
         )}
@@ -135,8 +135,8 @@ function Waiting({ server, tools }: { server: Server; tools: readonly Tool[] }) 
     >
       <div className="flex flex-wrap items-center justify-between gap-2">
         <p className="text-sm text-muted">
-          The server has new or changed definitions, which agents would read. Until you accept them, nobody
-          can use these tools.
+          The server has new or changed definitions, which agents would read. These tools can’t be used until
+          you accept them.
         </p>
         {tools.length > 1 && (
           <Button

@@ -1,4 +1,4 @@
-// Somebody has published while the draft was open: their change beside the draft's, and how to go on.
+// Another version was published while the draft was open: its change beside the draft's, and how to go on.
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
 import { Button } from '../../ui/button'
@@ -24,7 +24,7 @@ export function Conflict({ state, theirs }: { state: DraftState; theirs: string 
       className="shrink-0 border-b border-line bg-warn-soft px-4 py-3 sm:px-6"
     >
       <p role="status" className="text-sm text-warn-text">
-        <Visible text={newest ? writer(newest) : 'Somebody'} /> published another version
+        <Visible text={newest ? writer(newest) : 'Someone'} /> published another version
         {newest && (
           <>
             {' '}

@@ -52,7 +52,7 @@ test.each([
   const there = cells.reduce((draft, at) => click(draft, at, false), begun('v1', text))
   expect(isChanged(there, ORG)).toBe(true)
   expect(textOf(there, ORG)).toContain('p, VIEWER, 7, contact.view, allow')
-  // In another order, whatever the effect by then.
+  // In another order, regardless of the current effect.
   const back = cells.reverse().reduce((draft, at) => click(draft, at, true), there)
   expect(textOf(back, ORG)).toBe(text)
   expect(isChanged(back, ORG)).toBe(false)
@@ -63,7 +63,7 @@ test('a click writes the opposite of what holds, or removes the own line', () =>
   expect(clicked(draft, cell('VIEWER', 'skill.edit'), false).effect).toBe('allow')
   expect(clicked(draft, cell('VIEWER', 'skill.view'), true).effect).toBe('deny')
   expect(clicked(draft, cell('VIEWER', 'agent.edit'), true).effect).toBeNull()
-  // A chosen effect that the text has already is no change.
+  // Choosing the effect that the text already has changes nothing.
   expect(changed(draft, { ...cell('VIEWER', 'agent.edit'), effect: 'allow' }).cells).toEqual([])
   // After typing, a click and its undoing come back to what was typed.
   const own = typed(draft, `${TEXT}# typed`)
@@ -71,7 +71,7 @@ test('a click writes the opposite of what holds, or removes the own line', () =>
   expect(textOf(twice, ORG)).toBe(`${TEXT}# typed`)
 })
 
-test('the draft’s cells are applied to the text that somebody else has published', () => {
+test('the draft’s cells are applied to the newly published text', () => {
   const mine = click(
     click(begun('v1', TEXT), cell('VIEWER', 'agent.edit'), true),
     cell('ADMIN', 'mcp.edit'),

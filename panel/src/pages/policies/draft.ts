@@ -56,7 +56,7 @@ export function clicked(draft: Draft, cell: Cell, allowed: boolean): Change {
 export const rebased = (draft: Draft, org: number, version: string, text: string): Draft =>
   cellChanges(draft.base, textOf(draft, org)).reduce(changed, begun(version, text))
 
-/** The stored form, and back. What can't be read is no draft. */
+/** The stored form, and back. Unreadable text gives null. */
 export const stored = (draft: Draft): string => JSON.stringify(draft)
 
 export function restored(text: string): Draft | null {

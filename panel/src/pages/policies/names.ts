@@ -29,7 +29,7 @@ export function cellName(cell: CellState): string {
     .join(', ')
 }
 
-/** Why nobody in the organization can change a cell. */
+/** Why a cell can't be changed within the organization. */
 export const fixedReason = (fixed: RuleLine | 'token') =>
   fixed === 'token'
     ? 'The most that a service token can have is the same in every organization. Only the operator of this installation can change it, in policy.csv.'

@@ -28,7 +28,7 @@ interface Props {
   changes: readonly CellChange[]
   onClose: () => void
   onPublished: () => void
-  /** Somebody else was faster. */
+  /** Another version was published first. */
   onConflict: () => void
 }
 

@@ -24,7 +24,7 @@ export interface DraftState {
   text: string
   /** Null without changes. */
   draft: Draft | null
-  /** Somebody has published a version since the draft was begun. */
+  /** Another version was published since the draft was begun. */
   isBehind: boolean
   type: (text: string) => void
   click: (cell: Cell, allowed: boolean) => void

@@ -19,7 +19,7 @@ export interface Proposed {
 
 export interface Proposing {
   proposed: Proposed | null
-  /** Why there is no answer. */
+  /** Why the answer is missing. */
   problem: string | null
   retry: () => void
 }

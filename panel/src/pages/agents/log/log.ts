@@ -66,7 +66,7 @@ export function itemsOf({ lines }: Log, source?: Source): Item[] {
 export const keyOf = (item: Item): string =>
   item.is === 'line' ? `${item.line.position}` : `gap ${item.before}`
 
-/** Finds the words, whatever their case. Null without words. */
+/** Finds the words, ignoring case. Null without words. */
 export function finderOf(words: string): RegExp | null {
   return words === '' ? null : new RegExp(words.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'giu')
 }
