@@ -2,7 +2,7 @@
 //!
 //! The first tools of a server are accepted as they are. From then on a new or changed definition waits for a person;
 //! until somebody accepts it, nobody calls the tool, and hosts don't show it to agents. Another address or command means
-//! another server, so its tools are forgotten.
+//! another server, so the definitions are forgotten; switches and risks stay, by the tool's name.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -59,6 +59,11 @@ pub struct ToolRule {
 }
 
 impl KnownTool {
+    /// Whether the server lists it. Otherwise only its switch and risk are kept.
+    fn is_listed(&self) -> bool {
+        self.digest.is_some() || self.new_digest.is_some()
+    }
+
     fn rule(&self) -> ToolRule {
         let is_accepted = self.digest.is_some() && self.new_digest.is_none();
         ToolRule { is_enabled: self.enabled, is_accepted, risk: self.risk }
@@ -75,7 +80,7 @@ impl KnownTool {
 pub async fn pins(tx: &Tx, servers: &[Callable]) -> Result<BTreeMap<i64, Vec<ToolPin>>> {
     let mut pins: BTreeMap<i64, Vec<ToolPin>> = BTreeMap::new();
     let ids: Vec<i64> = servers.iter().map(|server| server.id).collect();
-    for tool in queries::known_tools(tx, &ids).await? {
+    for tool in queries::known_tools(tx, &ids).await?.into_iter().filter(KnownTool::is_listed) {
         let of_server = pins.entry(tool.mcp_server_id).or_default();
         of_server.extend(tool.into_pin());
     }
@@ -89,7 +94,7 @@ pub async fn rule_of_call(tx: &Tx, server: &Callable, called: &str) -> Result<Op
     let name = called.strip_prefix(&server.name).and_then(|rest| rest.strip_prefix('.'));
     let found = known.iter().find(|tool| name == Some(tool.name.as_str())).map(KnownTool::rule);
     let unknown = ToolRule { is_enabled: true, is_accepted: false, risk: None };
-    Ok(found.or((!known.is_empty()).then_some(unknown)))
+    Ok(found.or(known.iter().any(KnownTool::is_listed).then_some(unknown)))
 }
 
 /// The decision of people about a tool that an agent asks for: `<server>.<tool>`, or `mcp__<server>__<tool>` in any case,
@@ -127,7 +132,8 @@ pub async fn reported(tx: &Tx, from: &Reporter, report: McpToolReport) -> Result
         return Ok(());
     }
     let known = queries::known_tools(tx, &[server.0]).await?;
-    let is_first = report.is_first && known.iter().all(|tool| tool.known_since.plus(FIRST_LIST) >= tx.now);
+    let mut listed = known.iter().filter(|tool| tool.is_listed());
+    let is_first = report.is_first && listed.all(|tool| tool.known_since.plus(FIRST_LIST) >= tx.now);
     let mut is_news = false;
     let mut room = MAX_TOOLS.saturating_sub(known.len());
     for tool in report.tools {

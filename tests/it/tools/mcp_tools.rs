@@ -223,6 +223,32 @@ async fn a_tool_is_switched_and_rated() {
 }
 
 #[tokio::test]
+async fn switches_and_risks_outlast_an_edit_of_the_server() {
+    let app = TestApp::start().await;
+    let shop = Shop::open(app.running_agent().await).await;
+    shop.lists(true, &[("buy", "1"), ("look", "2"), ("read", "3")]).await;
+    for (tool, input) in [("buy", json!({ "enabled": false })), ("read", json!({ "risk": 10 }))] {
+        shop.acts(&app.operator, SET, json!({ "t": tool, "i": input })).await.data();
+    }
+    app.clock.advance(Duration::from_mins(2));
+    let edit = json!({ "i": { "url": "https://other.example/mcp" } });
+    shop.acts(&app.operator, EDIT_SERVER, edit).await.data();
+    assert_eq!(shop.digests().await, ["buy - -", "read - -"]);
+    assert_eq!(shop.pins().await, None, "the next list is the first");
+    assert!(shop.calls("buy").await.contains("switched off"));
+    assert_eq!(shop.calls("look").await, "asked");
+    // In two pages.
+    app.clock.advance(Duration::from_mins(2));
+    shop.lists(true, &[("buy", "4"), ("read", "5")]).await;
+    shop.lists(true, &[("look", "6")]).await;
+    assert_eq!(shop.digests().await, ["buy 4 -", "look 6 -", "read 5 -"]);
+    let pins = [pin("buy", "4", false), pin("look", "6", true), pin("read", "5", true)];
+    assert_eq!(shop.pins().await.unwrap(), pins);
+    assert!(shop.calls("buy").await.contains("switched off"));
+    assert_eq!(shop.calls("read").await, "allowed");
+}
+
+#[tokio::test]
 async fn a_connection_is_tested_by_a_running_agents_host() {
     let app = TestApp::start().await;
     let shop = Shop::open(app.running_agent().await).await;
