@@ -107,17 +107,19 @@ pub(super) async fn accept_tool(tx: &Tx, server: McpServerId, digest: &str) -> R
     Ok(tx.execute(sql, [server.into(), digest.into()]).await? > 0)
 }
 
-/// Forgets the definitions of a server's tools. Only tools that people have switched or rated stay.
-pub(super) async fn forget_definitions(tx: &Tx, server: McpServerId) -> Result<()> {
+/// Forgets the definitions of these tools of a server. Only tools that people have switched or rated stay.
+pub(super) async fn forget_definitions(tx: &Tx, server: McpServerId, names: &[String]) -> Result<()> {
     let undecided = sql!(
-        "DELETE FROM mcp_server_tools WHERE organization_id = $org AND mcp_server_id = $2 AND enabled AND risk IS NULL"
+        "DELETE FROM mcp_server_tools WHERE organization_id = $org AND mcp_server_id = $2 AND name = ANY($3) \
+         AND enabled AND risk IS NULL"
     );
-    tx.execute(undecided, [server.into()]).await?;
     let decided = sql!(
         "UPDATE mcp_server_tools SET definition = NULL, digest = NULL, new_definition = NULL, new_digest = NULL \
-         WHERE organization_id = $org AND mcp_server_id = $2"
+         WHERE organization_id = $org AND mcp_server_id = $2 AND name = ANY($3)"
     );
-    tx.execute(decided, [server.into()]).await?;
+    let values = [server.into(), tx.scope.core.db.keys(names)];
+    tx.execute(undecided, values.clone()).await?;
+    tx.execute(decided, values).await?;
     Ok(())
 }
 
