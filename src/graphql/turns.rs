@@ -224,8 +224,8 @@ impl TurnMutation {
     }
 
     /// Sends the messages of a FAILED or INTERRUPTED turn again, with the conversation's next turn, which it returns.
-    /// They reopen a resolved conversation. `CONFLICT` for a turn in another state, one that was retried already, and while
-    /// a person answers instead of the agent.
+    /// They reopen a resolved conversation. `CONFLICT` for a turn in another state, one that was retried already, and
+    /// while a person answers instead of the agent.
     #[graphql(directive = permit::apply(Permission::AgentInteract))]
     async fn retry_turn(&self, ctx: &Context<'_>, org_id: OrgId, id: TurnId) -> Answer<One<Turn>> {
         answer(async {

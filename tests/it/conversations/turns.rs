@@ -273,7 +273,8 @@ async fn a_failed_turn_is_retried_as_the_next_one() {
     set("OPEN").await;
     set("RESOLVED").await;
     let retried = retry(&app, second).await.data();
-    let reopened = "SELECT COUNT(*) FROM conversations WHERE id = $1 AND status = 'OPEN' AND resolved_at IS NULL";
+    let reopened =
+        "SELECT COUNT(*) FROM conversations WHERE id = $1 AND status = 'OPEN' AND resolved_at IS NULL";
     assert_eq!(app.one::<i64>(reopened, vec![conversation.into()]).await, 1);
     assert_eq!(retried["retryTurn"]["id"], waiting, "the turn that waits takes the messages");
     let host = host.relaunched().await;
