@@ -155,7 +155,10 @@ pub const RETENTION: &[TableRetention] = &[
         &[after("expires_at <= $1", Duration::ZERO)],
     ),
     without_expiry("mcp_server_agents", "As long as the MCP server is assigned."),
-    without_expiry("mcp_server_tools", "As long as the MCP server's address or command."),
+    without_expiry(
+        "mcp_server_tools",
+        "As long as the server lists them. With a switch or a risk, as long as the MCP server.",
+    ),
     without_expiry("mcp_servers", "Forever: a deleted MCP server is archived."),
     without_expiry("members", "As long as the membership."),
     without_expiry("message_search", "As long as the message (PostgreSQL)."),

@@ -83,20 +83,20 @@ async fn the_log_of_an_agent_is_seen_live_and_later() {
     house.rests(conversation).await;
 
     // What is written while the host is away is there when it is back, once.
-    let next = house.says(&crew, "stderr Somebody looks\nslowly 20 100\nstderr Nobody looks").await;
-    viewer.shows("STDERR", "Somebody looks").await;
+    let next = house.says(&crew, "stderr It is watched\nslowly 20 100\nstderr It is away").await;
+    viewer.shows("STDERR", "It is watched").await;
     crew.machine.kill();
     let stderr = crew.machine.folder().join(format!("agents/{}/1/stderr", crew.agent));
     let is_written =
-        async || fs::read_to_string(&stderr).is_ok_and(|text| text.contains("Nobody looks")).then_some(());
+        async || fs::read_to_string(&stderr).is_ok_and(|text| text.contains("It is away")).then_some(());
     found(is_written).await.expect("the agent goes on");
     crew.machine.run();
-    viewer.shows("STDERR", "Nobody looks").await;
+    viewer.shows("STDERR", "It is away").await;
     house.rests(next).await;
 
     house.stops(&crew).await;
     viewer.shows("LAUNCH", "Launch 1 has ended").await;
-    for text in ["It is late", "Somebody looks", "Nobody looks", "Launch 1 has ended"] {
+    for text in ["It is late", "It is watched", "It is away", "Launch 1 has ended"] {
         assert_eq!(viewer.times(text), 1, "{text}: {:#?}", viewer.seen);
     }
     // A stopped agent's log is there too.
