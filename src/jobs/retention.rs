@@ -213,6 +213,11 @@ pub const RETENTION: &[TableRetention] = &[
         &[after("seen_at <= $1", Duration::from_hours(1))],
     ),
     without_expiry("risk_categories", "One row per category of the risk rules in force."),
+    with_expiry(
+        "server_loads",
+        "14 days, or until the server is deleted: one row for each five minutes.",
+        &[after("period_at <= $1", days(14))],
+    ),
     without_expiry(
         "servers",
         "Forever: a deleted server is archived, because older rows refer to it. The plan limits the number of active ones.",

@@ -24,7 +24,7 @@ export const WITHOUT_ID = import.meta.env.DEV
   OrganizationLimits OrganizationPolicy OrganizationSpending OrganizationStop OrganizationUse Overview
   PendingApprovals PermissionInfo PolicyCellChange PolicyExplanation PolicyFile PolicyFlip PolicyLine
   PolicyProblem PolicyProposal PolicyRemedy PolicySimulation PolicyVersionPage Profile RefusedDestination
-  RefusedOrigin RolePermissions ServerCounts ServerPage ServerRefusal ServiceTokenPage SeverityCount SignIn
+  RefusedOrigin RolePermissions ServerCounts ServerLoad ServerPage ServerRefusal ServiceTokenPage SeverityCount SignIn
   SignInChallenge SignInProvider SkillPage SkillVersionPage SkippedMessage StartedAgents TotpEnrolment TurnPage ViewerPermission
 `)
   : []
