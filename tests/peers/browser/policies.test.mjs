@@ -121,6 +121,17 @@ test('the matrix is changed by the keyboard alone, and back; a fixed cell says w
   await isDraft(page).waitFor({ state: 'detached' })
 })
 
+test('a draft that fails an expectation of the operator says which', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${at}?q=agent.delete` })
+  await cell(page, 'agent.delete', 'Viewer', 'no').click()
+  await isDraft(page).waitFor()
+  await effect(page).getByText('Fails: Viewer may not agent.delete').waitFor()
+  await isAccessibleInBoth(page, 'with a failed expectation')
+  assert.equal(await page.getByRole('button', { name: 'Publish…' }).isDisabled(), true)
+  await cell(page, 'agent.delete', 'Viewer', 'yes').click()
+  await effect(page).getByText(/^\d+ met$/).waitFor()
+})
+
 test('another version, published meanwhile, stands beside the draft, whose cells are applied to it', async (t) => {
   await publishes('', 'From the start')
   const page = await browse(t, { as: 'OWNER', at, fails: ['/graphql'] })

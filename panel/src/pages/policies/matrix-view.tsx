@@ -7,6 +7,8 @@ import { Panel } from '../../ui/panel'
 import { say } from '../../ui/toast-store'
 import { CellDetails } from './cell-details'
 import { type CellState, filtered, rowsOf, SUBJECTS } from './cells'
+import { expectationsOf } from './expectations'
+import { Expectations } from './expectations-view'
 import { type Cell, isSame } from './lines'
 import { Matrix } from './matrix'
 import { fixedReason, subjectName } from './names'
@@ -43,6 +45,8 @@ export function MatrixView(props: Props) {
     [policy, permissions, general, state.text, changes],
   )
   const shown = filtered(rows, filters)
+  const expected = policy.files.find(({ file }) => file === 'expectations.csv')?.text ?? ''
+  const judged = state.draft ? proposal : null
   const toggle = (cell: CellState) => {
     setAt(cell)
     if (!canEdit) return onRefused()
@@ -86,6 +90,9 @@ export function MatrixView(props: Props) {
               )}
             </Panel>
             {children}
+            <Expectations
+              expectations={expectationsOf({ expected, text: state.text, rows, proposal: judged })}
+            />
           </>
         }
       >
