@@ -63,6 +63,10 @@ test('an OWNER changes a cell, sees the effect, publishes it, and reverts it; it
   await isAccessibleInBoth(page, 'with a draft')
   await shows(page, 'policies-draft')
   assert.equal((await inForce()).text, null, 'a draft is not in force')
+  await effect(page).getByText(/calls? refused/).waitFor()
+  await page.getByRole('button', { name: 'Never used in 14 days' }).click()
+  await cell(page, 'skill.create', 'Viewer', 'yes').waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'Never used in 14 days' }).click()
 
   // The text is the same draft.
   await page.getByRole('link', { name: 'Text' }).click()

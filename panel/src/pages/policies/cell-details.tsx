@@ -10,8 +10,9 @@ import { Skeleton } from '../../ui/skeleton'
 import type { Role } from '../members/roles'
 import { type CellState, TOKEN } from './cells'
 import type { Effect } from './lines'
-import { fixedReason, subjectName } from './names'
+import { callWords, fixedReason, subjectName } from './names'
 import type { CellChange } from './queries'
+import { DAYS } from './use-proposal'
 
 const ExplainQuery = graphql(`
   query ExplainCell($orgId: Id!, $permission: Permission!, $role: Role) {
@@ -39,7 +40,7 @@ interface Props {
 
 export function CellDetails({ cell, meaning, change, onOwn }: Props) {
   const { id: orgId } = useOrg()
-  const { subject, permission, own, fixed } = cell
+  const { subject, permission, own, fixed, calls } = cell
   const rested = useRested(`${subject} ${permission}`)
   const [{ data, error }] = useQuery({
     query: ExplainQuery,
@@ -67,6 +68,11 @@ export function CellDetails({ cell, meaning, change, onOwn }: Props) {
         </p>
       )}
       {found ? <InForce found={found} /> : error ? <p>{wordsOf(error)}</p> : <Skeleton className="w-3/4" />}
+      {calls && (
+        <p className="text-muted">
+          In the last {DAYS} days: {callWords(calls) ?? 'no calls'}.
+        </p>
+      )}
       {fixed ? (
         <p className="text-muted">{fixedReason(fixed)}</p>
       ) : (

@@ -2,7 +2,9 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Table2 } from 'lucide-react'
 import { type ReactNode, useMemo, useState } from 'react'
+import { useQuery } from 'urql'
 import { Chip, FilterBar, FilterMenu, NothingMatches } from '../../app/filters'
+import { useOrg } from '../../app/organization'
 import { Panel } from '../../ui/panel'
 import { say } from '../../ui/toast-store'
 import { CellDetails } from './cell-details'
@@ -12,8 +14,9 @@ import { Expectations } from './expectations-view'
 import { type Cell, isSame } from './lines'
 import { Matrix } from './matrix'
 import { fixedReason, subjectName } from './names'
-import type { General, Permissions, Policy, Proposal } from './queries'
+import { type General, type Permissions, type Policy, type Proposal, UsesQuery } from './queries'
 import type { DraftState } from './use-draft'
+import { DAYS } from './use-proposal'
 import { Workspace } from './workspace'
 
 interface Props {
@@ -32,17 +35,24 @@ interface Props {
 
 export function MatrixView(props: Props) {
   const { policy, permissions, general, state, proposal, canEdit, onRefused, children } = props
-  const { q, role, own } = useSearch({ from: '/inside/o/$org/policies' })
+  const { id: orgId } = useOrg()
+  const { q, role, own, never } = useSearch({ from: '/inside/o/$org/policies' })
   const navigate = useNavigate({ from: '/o/$org/policies' })
-  const filters = { q, role, own }
+  const filters = { q, role, own, never }
   const set = (change: Partial<typeof filters>) =>
     void navigate({ search: (before) => ({ ...before, ...change }), replace: true })
   const [at, setAt] = useState<Cell | null>(null)
   const [pointed, point] = useState<Cell | null>(null)
   const changes = proposal?.ok ? proposal.changes : undefined
+  const [{ data }] = useQuery({
+    query: UsesQuery,
+    variables: { orgId, days: DAYS },
+    requestPolicy: 'cache-and-network',
+  })
+  const uses = data?.simulatePolicy?.uses
   const rows = useMemo(
-    () => rowsOf({ policy, permissions, general, text: state.text, changes }),
-    [policy, permissions, general, state.text, changes],
+    () => rowsOf({ policy, permissions, general, text: state.text, changes, uses }),
+    [policy, permissions, general, state.text, changes, uses],
   )
   const shown = filtered(rows, filters)
   const expected = policy.files.find(({ file }) => file === 'expectations.csv')?.text ?? ''
@@ -68,6 +78,9 @@ export function MatrixView(props: Props) {
         />
         <Chip on={own === true} onToggle={() => set({ own: own ? undefined : true })}>
           Differs from the general rules
+        </Chip>
+        <Chip on={never === true} onToggle={() => set({ never: never ? undefined : true })}>
+          Never used in {DAYS} days
         </Chip>
       </FilterBar>
       <Workspace
@@ -101,7 +114,7 @@ export function MatrixView(props: Props) {
         ) : (
           <NothingMatches
             icon={Table2}
-            title={own && !q && !role ? 'Nothing differs from the general rules' : undefined}
+            title={own && !q && !role && !never ? 'Nothing differs from the general rules' : undefined}
             filters={filters}
             onChange={set}
           />

@@ -7,6 +7,8 @@ export const policiesSearch = searchOf({
   role: one('OWNER', 'ADMIN', 'OPERATOR', 'VIEWER', 'service_token'),
   /** Only what differs from the general rules. */
   own: flag,
+  /** Only what no recent call needed. */
+  never: flag,
   peek: id,
   against: id,
   page: id,
