@@ -136,6 +136,20 @@ test('a draft that fails an expectation of the operator says which', async (t) =
   await effect(page).getByText(/^\d+ met$/).waitFor()
 })
 
+test('a member’s permissions are explained by their role, and can’t be changed from there', async (t) => {
+  const { members } = await apiAs('OWNER', 'query($org: Id!) { members(orgId: $org, page: 1, limit: 50, search: "Vera") { data { userId } } }')
+  const page = await browse(t, { as: 'OWNER', at: `${at}?member=${members.data[0].userId}` })
+  await effect(page).getByRole('heading', { name: 'As Vera Viewer' }).waitFor()
+  await effect(page).getByRole('listitem').filter({ hasText: 'Contacts: not shown' }).waitFor()
+  await effect(page).getByRole('listitem').filter({ hasText: 'Agents: shown' }).waitFor()
+  assert.equal(await cell(page, 'contact.view', 'Owner', 'yes').count(), 0, 'only the column of the role')
+  await cell(page, 'contact.view', 'Viewer', 'no').click()
+  await effect(page).getByText(`p, VIEWER, ${world.org}, contact.view, allow`).waitFor()
+  await effect(page).getByText('Vera Viewer, Viewer').waitFor()
+  assert.equal(await isDraft(page).count(), 0)
+  await isAccessibleInBoth(page, 'as a member')
+})
+
 test('another version, published meanwhile, stands beside the draft, whose cells are applied to it', async (t) => {
   await publishes('', 'From the start')
   const page = await browse(t, { as: 'OWNER', at, fails: ['/graphql'] })

@@ -7,6 +7,7 @@ import { Chip, FilterBar, FilterMenu, NothingMatches } from '../../app/filters'
 import { useOrg } from '../../app/organization'
 import { Panel } from '../../ui/panel'
 import { say } from '../../ui/toast-store'
+import { AsMember, MemberFilter, useMember } from './as-member'
 import { CellDetails } from './cell-details'
 import { type CellState, filtered, rowsOf, SUBJECTS } from './cells'
 import { expectationsOf } from './expectations'
@@ -34,11 +35,13 @@ interface Props {
 }
 
 export function MatrixView(props: Props) {
-  const { policy, permissions, general, state, proposal, canEdit, onRefused, children } = props
-  const { id: orgId } = useOrg()
-  const { q, role, own, never } = useSearch({ from: '/inside/o/$org/policies' })
+  const { policy, permissions, general, state, proposal, onRefused, children } = props
+  const org = useOrg()
+  const { q, role, own, never, member: userId } = useSearch({ from: '/inside/o/$org/policies' })
   const navigate = useNavigate({ from: '/o/$org/policies' })
-  const filters = { q, role, own, never }
+  const member = useMember(userId)
+  const canEdit = props.canEdit && userId === undefined
+  const filters = { q, role, own, never, member: userId }
   const set = (change: Partial<typeof filters>) =>
     void navigate({ search: (before) => ({ ...before, ...change }), replace: true })
   const [at, setAt] = useState<Cell | null>(null)
@@ -46,7 +49,7 @@ export function MatrixView(props: Props) {
   const changes = proposal?.ok ? proposal.changes : undefined
   const [{ data }] = useQuery({
     query: UsesQuery,
-    variables: { orgId, days: DAYS },
+    variables: { orgId: org.id, days: DAYS },
     requestPolicy: 'cache-and-network',
   })
   const uses = data?.simulatePolicy?.uses
@@ -54,11 +57,12 @@ export function MatrixView(props: Props) {
     () => rowsOf({ policy, permissions, general, text: state.text, changes, uses }),
     [policy, permissions, general, state.text, changes, uses],
   )
-  const shown = filtered(rows, filters)
+  const shown = filtered(rows, member ? { ...filters, role: member.role } : filters)
   const expected = policy.files.find(({ file }) => file === 'expectations.csv')?.text ?? ''
   const judged = state.draft ? proposal : null
   const toggle = (cell: CellState) => {
     setAt(cell)
+    if (userId !== undefined) return say('To change cells, clear the member.')
     if (!canEdit) return onRefused()
     if (cell.fixed && cell.own === null) return say(fixedReason(cell.fixed))
     state.click(cell, cell.allowed)
@@ -82,16 +86,21 @@ export function MatrixView(props: Props) {
         <Chip on={never === true} onToggle={() => set({ never: never ? undefined : true })}>
           Never used in {DAYS} days
         </Chip>
+        {org.can('member.view') && (
+          <MemberFilter value={userId} member={member} onValue={(next) => set({ member: next })} />
+        )}
       </FilterBar>
       <Workspace
         beside={
           <>
+            {member && <AsMember member={member} rows={rows} />}
             <Panel title="Why">
               {cell && row ? (
                 <CellDetails
                   key={policy.version}
                   cell={cell}
                   meaning={row.meaning}
+                  member={cell.subject === member?.role ? member : undefined}
                   change={changes?.find((change) => isSame(change, cell))}
                   onOwn={canEdit ? (effect) => state.change({ ...identity(cell), effect }) : null}
                 />
@@ -114,7 +123,9 @@ export function MatrixView(props: Props) {
         ) : (
           <NothingMatches
             icon={Table2}
-            title={own && !q && !role && !never ? 'Nothing differs from the general rules' : undefined}
+            title={
+              own && !q && !role && !never && !userId ? 'Nothing differs from the general rules' : undefined
+            }
             filters={filters}
             onChange={set}
           />

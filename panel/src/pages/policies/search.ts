@@ -9,6 +9,8 @@ export const policiesSearch = searchOf({
   own: flag,
   /** Only what no recent call needed. */
   never: flag,
+  /** The member whose permissions are explained. */
+  member: id,
   peek: id,
   against: id,
   page: id,
