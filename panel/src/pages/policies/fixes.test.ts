@@ -16,9 +16,7 @@ test('an unknown name becomes the nearest one, and everything else stays', () =>
 })
 
 test('a line that repeats another is removed, with its end', () => {
-  expect(fix(2, 'duplicates line 1')?.text).toBe(
-    TEXT.replace('p, VIEWER, 7,  agent.edti , allow\r\n', ''),
-  )
+  expect(fix(2, 'duplicates line 1')?.text).toBe(TEXT.replace('p, VIEWER, 7,  agent.edti , allow\r\n', ''))
 })
 
 test('without an evident correction there is none', () => {
