@@ -16,7 +16,7 @@ use tokio::{
 use super::{
     client,
     lines::Lines,
-    session::{INITIALIZE, INITIALIZED, LISTS, NO_CONVERSATION, SessionKey, truncate_name},
+    session::{INITIALIZE, INITIALIZED, LISTS, SessionKey, truncate_name},
     tools,
 };
 use crate::{bounds, fields::Fields, shared::Shared};
