@@ -11,8 +11,8 @@ use crate::{
     domain::{
         agents, approvals, backups, channels, chat_approvals,
         conversations::{self, turns},
-        credentials, deliveries, event_endpoints, ingest, launch, mcp_servers, model_credentials, network,
-        notifications, orgs, people, servers, skills, spending,
+        credentials, deliveries, event_endpoints, hosts, ingest, launch, mcp_servers, model_credentials,
+        network, notifications, orgs, people, servers, skills, spending,
     },
 };
 
@@ -55,6 +55,7 @@ fn add_server_handlers(handlers: &mut Handlers) {
     handlers.on::<servers::Deleted>(|tx, event| {
         Box::pin(approvals::withdraw_for_deleted_server(tx, event.server))
     });
+    handlers.on::<servers::Deleted>(|tx, event| Box::pin(hosts::delete_load_history(tx, event.server)));
     handlers.on::<servers::ImageChanged>(|tx, event| Box::pin(agents::announce_of_image(tx, event.image)));
     handlers.answer::<servers::CountAgents>(|tx, question| Box::pin(agents::count_on_server(tx, question.0)));
 }

@@ -63,6 +63,23 @@ CREATE UNIQUE INDEX servers_name ON servers (organization_id, name);
 CREATE UNIQUE INDEX servers_provisioning_token ON servers (provisioning_token_hash);
 CREATE UNIQUE INDEX servers_host_token ON servers (host_token_hash);
 
+-- The load of servers' machines in five minutes each.
+CREATE TABLE server_loads (
+    organization_id BIGINT NOT NULL,
+    server_id BIGINT NOT NULL,
+    period_at BIGINT NOT NULL, -- When the five minutes begin.
+    cpu_avg REAL, -- In per cent, like the next three. Null: not measured.
+    cpu_max REAL,
+    ram_avg REAL,
+    ram_max REAL,
+    load_avg REAL, -- Of the load over 1 minute.
+    load_max REAL,
+    PRIMARY KEY (organization_id, server_id, period_at),
+    CONSTRAINT server_loads_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT server_loads_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id)
+);
+CREATE INDEX server_loads_period ON server_loads (period_at);
+
 -- Container images for agents.
 CREATE TABLE images (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

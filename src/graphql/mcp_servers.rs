@@ -149,7 +149,10 @@ impl Record for McpServerTool {
                     "definition",
                     "The accepted definition, as MCP describes a tool. Null if none was accepted, or if it has more than 16 KiB.",
                 )
-                .column::<Option<String>>("digest", "Identifies the accepted definition. Null if none was accepted.")
+                .column::<Option<String>>(
+                    "digest",
+                    "Identifies the accepted definition. Null if none was accepted. If `newDigest` is null too, the server no longer lists the tool.",
+                )
                 .column::<Option<Json<Value>>>(
                     "new_definition",
                     "The server's present definition, if it has not been accepted. Null also if it has more than 16 KiB.",

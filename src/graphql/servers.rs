@@ -15,6 +15,7 @@ use crate::{
         time::Timestamp,
     },
     domain::{
+        hosts::{self, ServerLoad},
         launch,
         servers::{self, CreateImageInput, CreateServerInput, UpdateImageInput, UpdateServerInput},
     },
@@ -279,6 +280,21 @@ impl ServerQuery {
     #[graphql(directive = permit::apply(Permission::ServerView))]
     async fn server(&self, ctx: &Context<'_>, org_id: OrgId, id: ServerId) -> Answer<One<Server>> {
         answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
+    }
+
+    /// The load of a server's machine over time, oldest first: of at most 14 days, by default the last one, in periods of
+    /// five minutes, or of longer ones if there would be more than about 300. Periods without a measurement are missing.
+    #[graphql(directive = permit::apply(Permission::ServerView))]
+    async fn server_load(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        server_id: ServerId,
+        #[graphql(desc = "The time of the first period. Defaults to a day before the last one.")]
+        since: Option<Timestamp>,
+        #[graphql(desc = "The time after the last period. Defaults to now.")] before: Option<Timestamp>,
+    ) -> Answer<Vec<ServerLoad>> {
+        answer(async { hosts::load_history(&ctx.enter(org_id).await?, server_id, since, before).await }).await
     }
 
     /// The images that agents can run from, ordered by id. At most 1,000.

@@ -35,6 +35,11 @@ use crate::{
 /// The longest wait for a turn's end, in seconds. Proxies end requests without an answer after 30 or 60.
 const LONGEST_WAIT: i64 = 25;
 
+/// Whether `turns::retry` can take the turn.
+const IS_RETRYABLE: &str = "(t.state IN ('FAILED', 'INTERRUPTED') AND EXISTS (SELECT 1 FROM messages m \
+    WHERE m.organization_id = t.organization_id AND m.turn_id = t.id \
+    AND (m.role = 'USER' OR (m.role = 'ASSISTANT' AND m.author_user_id IS NOT NULL))))";
+
 pub struct Turn;
 
 impl Record for Turn {
@@ -66,6 +71,11 @@ fn subject(spec: Spec) -> Spec {
         .column::<Option<String>>(
             "error",
             "Why it failed, was interrupted, or was never begun. Null otherwise.",
+        )
+        .sql::<bool>(
+            "is_retryable",
+            IS_RETRYABLE,
+            "Whether it failed or was interrupted, and no other turn has its messages.",
         )
 }
 
@@ -214,8 +224,8 @@ impl TurnMutation {
     }
 
     /// Sends the messages of a FAILED or INTERRUPTED turn again, with the conversation's next turn, which it returns.
-    /// `CONFLICT` for a turn in another state, one that was retried already, and while a person answers instead of the
-    /// agent.
+    /// They reopen a resolved conversation. `CONFLICT` for a turn in another state, one that was retried already, and
+    /// while a person answers instead of the agent.
     #[graphql(directive = permit::apply(Permission::AgentInteract))]
     async fn retry_turn(&self, ctx: &Context<'_>, org_id: OrgId, id: TurnId) -> Answer<One<Turn>> {
         answer(async {

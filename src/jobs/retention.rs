@@ -155,7 +155,10 @@ pub const RETENTION: &[TableRetention] = &[
         &[after("expires_at <= $1", Duration::ZERO)],
     ),
     without_expiry("mcp_server_agents", "As long as the MCP server is assigned."),
-    without_expiry("mcp_server_tools", "As long as the MCP server's address or command."),
+    without_expiry(
+        "mcp_server_tools",
+        "As long as the server lists them. With a switch or a risk, as long as the MCP server.",
+    ),
     without_expiry("mcp_servers", "Forever: a deleted MCP server is archived."),
     without_expiry("members", "As long as the membership."),
     without_expiry("message_search", "As long as the message (PostgreSQL)."),
@@ -210,6 +213,11 @@ pub const RETENTION: &[TableRetention] = &[
         &[after("seen_at <= $1", Duration::from_hours(1))],
     ),
     without_expiry("risk_categories", "One row per category of the risk rules in force."),
+    with_expiry(
+        "server_loads",
+        "14 days, or until the server is deleted: one row for each five minutes.",
+        &[after("period_at <= $1", days(14))],
+    ),
     without_expiry(
         "servers",
         "Forever: a deleted server is archived, because older rows refer to it. The plan limits the number of active ones.",

@@ -3,7 +3,7 @@
 //! A subscription outlives the moment it was permitted. So its permission is checked again on every event,
 //! whenever this process drops a cached credential or membership, and every few seconds (for expiry, and
 //! revocations on other replicas). Each check is made once for all subscribers. The first refusal is sent and
-//! ends the subscription.
+//! ends the subscription. Changed permissions are a change of the organization's record, which shows them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,8 +13,8 @@ use tokio::sync::watch;
 use super::context::{admit, authorize_again};
 use crate::{
     base::{
-        enums::RecordKind,
-        permission::Permission,
+        enums::{ChangeOp, RecordKind},
+        permission::{Permission, PermissionSet},
         problem::{Code, Problem, Result},
     },
     core::{
@@ -64,6 +64,7 @@ pub fn subscribe(
         scope: scope.clone(),
         operation: scope.operation.clone().unwrap_or_default(),
         permit,
+        permissions: scope.membership.permissions,
         news: scope.core.events.subscribe(scope.org, &scope.request.caller),
         invalidated: scope.core.access.cache.invalidated(),
         is_wanted,
@@ -100,6 +101,8 @@ struct Watcher<P> {
     scope: Scope,
     operation: Arc<str>,
     permit: Permit,
+    /// The subscriber's permissions, as last announced.
+    permissions: PermissionSet,
     news: Subscription,
     invalidated: watch::Receiver<u64>,
     is_wanted: P,
@@ -125,12 +128,26 @@ impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
                 continue;
             }
             match (self.admit(memo).await, news) {
-                (Ok(_), News::Recheck) => {}
+                (Ok(scope), News::Recheck) => {
+                    if let Some(event) = self.note_permissions(&scope)
+                        && (self.is_wanted)(&event)
+                    {
+                        return Some(Ok((scope, Some(event))));
+                    }
+                }
                 (Ok(scope), News::Changed(event)) => return Some(Ok((scope, Some(event)))),
                 (Ok(scope), News::Resync) => return Some(Ok((scope, None))),
                 (Err(problem), _) => return Some(Err(problem)),
             }
         }
+    }
+
+    /// The change of the organization's record if the subscriber's permissions have changed.
+    fn note_permissions(&mut self, scope: &Scope) -> Option<Event> {
+        let permissions = scope.membership.permissions;
+        let before = std::mem::replace(&mut self.permissions, permissions);
+        let changed = || Event::new(scope.org, ChangeOp::Updated, RecordKind::Organization, scope.org);
+        (before != permissions).then(changed)
     }
 
     /// Whether the event is for everyone, or for this subscriber.

@@ -1,6 +1,9 @@
 //! Removes secrets from text for others, in every encoding.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
 use muster_protocol::Secret;
@@ -66,33 +69,49 @@ fn lower_digits(encoded: &str) -> String {
 
 /// The secrets of a launch, including replaced ones: a program may still print them.
 #[derive(Debug, Default)]
-pub struct Secrets(Mutex<VecDeque<Secret>>);
+pub struct Secrets(Mutex<KnownSecrets>);
+
+#[derive(Debug, Default)]
+struct KnownSecrets {
+    secrets: VecDeque<Secret>,
+    /// Their encoded forms, longest first: a form that is part of another would leave the rest of it.
+    forms: Arc<[Secret]>,
+}
 
 impl Secrets {
     pub fn add(&self, secrets: &[Secret]) {
         let mut known = self.0.lock();
+        let mut is_changed = false;
         for secret in secrets {
-            if !known.contains(secret) {
-                known.push_back(secret.clone());
+            if !known.secrets.contains(secret) {
+                known.secrets.push_back(secret.clone());
+                is_changed = true;
             }
         }
-        let many = known.len().saturating_sub(bounds::LIST.max(secrets.len()));
-        known.drain(..many);
+        let many = known.secrets.len().saturating_sub(bounds::LIST.max(secrets.len()));
+        known.secrets.drain(..many);
+        if is_changed || many > 0 {
+            known.forms = all_forms(&known.secrets);
+        }
     }
 
     /// Masks all secrets in a text.
     pub fn hide(&self, text: &str) -> String {
-        let known = self.0.lock().clone();
-        let whole = known.iter().map(|secret| secret.expose().trim());
-        let words = known.iter().flat_map(|secret| secret.expose().split_whitespace());
-        // Shorter words of a file occur in many texts.
-        let words = words.filter(|word| word.len() >= 6);
-        let all: BTreeSet<String> = whole.chain(words).flat_map(encoded_forms).collect();
-        let mut all: Vec<String> = all.into_iter().collect();
-        // A form that is part of another would leave the rest of it.
-        all.sort_by_key(|form| std::cmp::Reverse(form.len()));
-        all.iter().fold(text.to_owned(), |text, form| text.replace(form, HIDDEN))
+        let forms = Arc::clone(&self.0.lock().forms);
+        forms.iter().fold(text.to_owned(), |text, form| text.replace(form.expose(), HIDDEN))
     }
+}
+
+/// The encoded forms of secrets and their words, longest first.
+fn all_forms(secrets: &VecDeque<Secret>) -> Arc<[Secret]> {
+    let whole = secrets.iter().map(|secret| secret.expose().trim());
+    let words = secrets.iter().flat_map(|secret| secret.expose().split_whitespace());
+    // Shorter words of a file occur in many texts.
+    let words = words.filter(|word| word.len() >= 6);
+    let all: BTreeSet<String> = whole.chain(words).flat_map(encoded_forms).collect();
+    let mut all: Vec<String> = all.into_iter().collect();
+    all.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    all.into_iter().map(Secret::from).collect()
 }
 
 #[cfg(test)]
@@ -136,10 +155,13 @@ mod tests {
         known.add(&secrets(&["older-key"]));
         known.add(&secrets(&["newer-key", "-----BEGIN KEY-----\nabcdefgh\nij\n"]));
         assert_eq!(known.hide("older-key, newer-key, abcdefgh ij"), "•••, •••, ••• ij");
+        let forms = Arc::clone(&known.0.lock().forms);
+        known.add(&secrets(&["newer-key"]));
+        assert!(Arc::ptr_eq(&forms, &known.0.lock().forms), "known secrets are encoded once");
         let many: Vec<String> = (0..2 * bounds::LIST).map(|n| format!("secret-{n}")).collect();
         let many: Vec<Secret> = many.into_iter().map(Secret::from).collect();
         many.chunks(10).for_each(|some| known.add(some));
-        assert_eq!(known.0.lock().len(), bounds::LIST);
+        assert_eq!(known.0.lock().secrets.len(), bounds::LIST);
         assert_eq!(known.hide("older-key"), "older-key", "long ago");
     }
 

@@ -207,6 +207,8 @@ pub struct McpTool {
 pub struct McpTest {
     /// The server's id.
     pub server_id: i64,
+    /// The names of its tools, if the list was complete and has fewer than 256.
+    pub listed: Option<Vec<String>>,
     /// The version of the protocol that it chose.
     pub protocol: Option<String>,
     /// Its own name and version.

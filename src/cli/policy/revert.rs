@@ -9,6 +9,10 @@ use crate::{base::ids::PolicyVersionId, core::access::Scope, domain::policies};
 pub struct Revert {
     /// The version's number in `muster policy history`
     version: i64,
+    /// The version that the change is based on, by its number or hash in `muster policy history`; refused unless it is
+    /// still the newest
+    #[arg(long = "version", value_name = "VERSION")]
+    seen: Option<String>,
     /// The reason, which the history records
     #[arg(long)]
     reason: String,
@@ -20,10 +24,13 @@ impl Revert {
         let version = PolicyVersionId(self.version);
         let reverted = async {
             let (org, _) = policies::text_of(&core.db, version).await?;
-            Ok::<_, Failure>((
-                org,
-                policies::revert(&Scope::system(&core, org), version, &self.reason).await?,
-            ))
+            let scope = Scope::system(&core, org);
+            let seen = match &self.seen {
+                Some(seen) => Some(policies::resolve_version(&scope, seen).await?),
+                None => None,
+            };
+            let changed = policies::revert(&scope, seen.as_deref(), version, &self.reason).await?;
+            Ok::<_, Failure>((org, changed))
         };
         let reverted = reverted.await;
         core.shut_down().await;

@@ -1,8 +1,19 @@
-//! The law of `explain`: its verdict matches casbin's for every cell, and its remedies work.
+//! The laws of the table, which matches casbin for every cell, and of `explain`: its verdict matches the table, and its
+//! remedies work.
 
+use std::collections::HashSet;
+
+use casbin::{CoreApi, DefaultModel, Enforcer, StringAdapter};
+use futures::FutureExt;
 use proptest::prelude::*;
 
-use super::{source::Sources, *};
+use super::{
+    compile::compile,
+    line::{Effect, Grant, SERVICE_TOKEN},
+    rules::{OwnRules, Rules},
+    source::{MODEL, Sources},
+    *,
+};
 use crate::base::{
     ids::OrgId,
     permission::{Permission, Role},
@@ -95,6 +106,90 @@ proptest! {
         if let Ok(after) = after {
             let next = after.explain(Some(org), subject, permission);
             prop_assert!(next.allowed || next.decided_by != why.decided_by, "{}", next.reason);
+        }
+    }
+}
+
+/// The permissions that random lines name. Casbin asks about each on its own, so few of them make lines meet often.
+const NAMED: [Permission; 3] = [Permission::AgentEdit, Permission::PolicyEdit, Permission::SkillEdit];
+
+fn any_grants(subjects: usize) -> impl Strategy<Value = Vec<Grant>> {
+    let grant = (0..subjects, prop::sample::select(NAMED.to_vec()), any::<bool>());
+    prop::collection::vec(grant, 0..8).prop_map(|grants| {
+        let (all, mut seen) = (Subject::all().collect::<Vec<_>>(), HashSet::new());
+        let grants = grants.into_iter().map(|(subject, permission, allow)| {
+            let effect = if allow { Effect::Allow } else { Effect::Deny };
+            Grant { line: 1, subject: all[subject], permission, effect }
+        });
+        // The reader refuses a second line about the same cell.
+        grants.filter(|grant| seen.insert((grant.subject, grant.permission))).collect()
+    })
+}
+
+/// Each role may inherit from each lower one.
+fn any_inheritance() -> impl Strategy<Value = Vec<(Role, Role)>> {
+    let links: Vec<(Role, Role)> = Role::ALL
+        .into_iter()
+        .flat_map(|role| Role::ALL.map(|lower| (role, lower)))
+        .filter(|(role, lower)| role.is_above(*lower))
+        .collect();
+    prop::sample::subsequence(links.clone(), 0..=links.len())
+}
+
+/// Rules as the files would have them, whether or not the lint would accept them.
+fn any_rules() -> impl Strategy<Value = Rules> {
+    let roles = Role::ALL.len();
+    (any_inheritance(), any_grants(roles + 1), any_grants(roles), any_grants(roles)).prop_map(
+        |(inherits, base, seven, eight)| {
+            let own = |org, grants| OwnRules { org: OrgId(org), grants, unread: None };
+            Rules { inherits, base, orgs: vec![own(7, seven), own(8, eight)], expectations: Vec::new() }
+        },
+    )
+}
+
+/// An enforcer over all lines at once, as casbin itself reads them.
+fn enforcer(rules: &Rules) -> Enforcer {
+    let written = |domain: String, grants: &[Grant]| -> String {
+        let line = |it: &Grant| {
+            let (subject, effect) = (it.subject.as_str(), it.effect.as_str());
+            format!("p, {subject}, {domain}, {}, {effect}\n", it.permission)
+        };
+        grants.iter().map(line).collect()
+    };
+    let links = rules.inherits.iter().map(|(role, lower)| format!("g, {role}, {lower}\n"));
+    let own = rules.orgs.iter().map(|own| written(own.org.to_string(), &own.grants));
+    let text: String = links.chain([written("*".to_owned(), &rules.base)]).chain(own).collect();
+    let made = async {
+        let model = DefaultModel::from_str(MODEL).await.unwrap();
+        Enforcer::new(model, StringAdapter::new(text)).await.unwrap()
+    };
+    made.now_or_never().unwrap()
+}
+
+proptest! {
+    // `tests/soak` tries 10,000.
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_table_of_any_rules_matches_casbin_in_every_cell(rules in any_rules()) {
+        let (table, casbin) = (compile(&rules, None).unwrap(), enforcer(&rules));
+        // 9 has no rules of its own.
+        for org in [7, 8, 9].map(OrgId) {
+            for subject in Role::ALL.map(Subject::Role) {
+                for permission in NAMED {
+                    let asked = (subject.as_str(), org.to_string(), permission.as_str());
+                    let answer = casbin.enforce(asked).unwrap();
+                    let cell = format!("{org} {} {permission}", subject.as_str());
+                    prop_assert_eq!(table.allows(Some(org), subject, permission), answer, "{}", cell);
+                }
+                // No line names the others.
+                let others = table.row(Some(org), subject).iter().filter(|it| !NAMED.contains(it));
+                prop_assert_eq!(others.count(), 0);
+            }
+        }
+        for permission in NAMED {
+            let answer = casbin.enforce((SERVICE_TOKEN, "*", permission.as_str())).unwrap();
+            prop_assert_eq!(table.token_cap().contains(permission), answer, "{}", permission);
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) const OWNER_KEEPS: [Permission; 5] = [
 ];
 
 /// The content of the files.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Rules {
     /// The `g` lines: a role, and the role whose permissions it inherits.
     pub inherits: Vec<(Role, Role)>,
@@ -29,6 +29,7 @@ pub(super) struct Rules {
 }
 
 /// One organization's own rules.
+#[derive(Debug)]
 pub(super) struct OwnRules {
     pub org: OrgId,
     pub grants: Vec<Grant>,

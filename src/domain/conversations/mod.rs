@@ -60,7 +60,7 @@ pub use self::{
     reads::mark_read,
     reparsing::{Reread, RereadFilter, reread},
     retention::forget_old,
-    rows::{await_decision, exists, mark_decided},
+    rows::{await_decision, exists, mark_decided, reopen},
     search::{merge_index, text_of, tokens},
     sources::{Source, source},
     state::StatusEvent,

@@ -46,6 +46,14 @@ pub async fn mark_decided(tx: &Tx, id: ConversationId) -> Result<()> {
     }
 }
 
+/// Reopens a resolved or waiting conversation, as a message to the agent does.
+///
+/// # Errors
+/// `ARCHIVED`.
+pub async fn reopen(tx: &Tx, id: ConversationId) -> Result<()> {
+    transition(tx, id, StatusEvent::Inbound).await
+}
+
 /// Notifies subscribers of a changed conversation of `agent`.
 pub(super) fn announce(tx: &Tx, agent: AgentId, id: ConversationId) {
     tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Conversation, id).with_parent(agent));

@@ -8,6 +8,8 @@ use muster_protocol::frame::Load;
 
 use super::{
     Ended, Link, handshake,
+    load_history::{self, PeriodLoad},
+    load_history_queries,
     queries::{self, LoadedServer},
 };
 use crate::{
@@ -35,6 +37,8 @@ pub struct Readings {
     high: [(u32, bool); KINDS.len()],
     /// The consecutive readings without a high value.
     low: u32,
+    /// The period of the history that has begun.
+    period: Option<PeriodLoad>,
 }
 
 /// The kinds of alerts, as the category of the approval.
@@ -60,6 +64,9 @@ impl Readings {
             tx.rollback().await?;
             return Err(link.fencing_error().await);
         };
+        if let Some(closed) = load_history::add_reading(&mut self.period, tx.now, &load) {
+            load_history_queries::store_period(&tx, link.server, &closed).await?;
+        }
         let readings = compare_with_thresholds(&load, orgs::alert_thresholds(&tx).await?, server.cpu_cores);
         let alerts = self.count_reading(readings);
         for kind in alerts {

@@ -10,7 +10,7 @@
 //! - `events.rs`: stores a host's reports, each once; `apply.rs` dispatches them.
 //! - `plan_requests.rs`: answers a host's requests for plans; `turn_plan.rs`: the prompt of a turn.
 //! - `refusals.rs`: shows people why a host is refused.
-//! - `load_alerts.rs`: the machine's load, and alerts.
+//! - `load_alerts.rs`: the machine's load, and alerts. `load_history.rs`: the load over time.
 //! - `delta_stream.rs`: text that is being written, for live viewers. `log_stream.rs`: lines of agents' logs.
 //! - `presence.rs`: jobs that find ended connections, connected hosts and lost hosts.
 //! - `queries.rs`: SQL.
@@ -27,6 +27,8 @@ mod handshake;
 mod join;
 mod link;
 mod load_alerts;
+mod load_history;
+mod load_history_queries;
 mod log_stream;
 mod plan_requests;
 mod presence;
@@ -44,6 +46,7 @@ pub use self::{
     join::join,
     link::{Ended, Identity, Link, Refusal, identify, parse_host_token},
     load_alerts::Readings,
+    load_history::{ServerLoad, delete_load_history, load_history},
     log_stream::{LOG_LEASE, WatchedLogs},
     plan_requests::answer,
     presence::{SILENT, mark_offline, record_disconnect, refresh_presence, wake_connections},

@@ -125,7 +125,7 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
     let is_new_setup = has_new_setup(&server);
     if is_another_server(&server) {
         assignments::lock_assigned::<mcp_servers::Entity>(&tx, id).await?;
-        queries::forget_tools(&tx, id).await?;
+        tools::forget_all(&tx, id).await?;
     }
     server.updated_at = Set(tx.now);
     let changes = audit::changed(&before, &server);

@@ -43,7 +43,7 @@ pub(super) struct ReportedTool {
     pub definition: Option<serde_json::Value>,
 }
 
-/// Stores a reported definition. One that differs from the accepted one waits beside it. A tool that was unknown is
+/// Stores a reported definition. One that differs from the accepted one waits beside it. A tool without a definition is
 /// accepted at once if `is_accepted`.
 pub(super) async fn store_tool(
     tx: &Tx,
@@ -51,6 +51,11 @@ pub(super) async fn store_tool(
     tool: ReportedTool,
     is_accepted: bool,
 ) -> Result<()> {
+    // If its definition was forgotten.
+    let restore = sql!(
+        "UPDATE mcp_server_tools SET definition = $4, digest = $5, new_definition = $6, new_digest = $7, known_since = $8 \
+         WHERE organization_id = $org AND mcp_server_id = $2 AND name = $3 AND digest IS NULL AND new_digest IS NULL"
+    );
     let sql = sql!(
         "INSERT INTO mcp_server_tools (organization_id, mcp_server_id, name, definition, digest, new_definition, new_digest, \
          known_since) VALUES ($org, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (organization_id, mcp_server_id, name) \
@@ -73,7 +78,9 @@ pub(super) async fn store_tool(
         new.1.into(),
         tx.now.into(),
     ];
-    tx.execute(sql, values).await?;
+    if tx.execute(restore, values.clone()).await? == 0 {
+        tx.execute(sql, values).await?;
+    }
     Ok(())
 }
 
@@ -100,10 +107,19 @@ pub(super) async fn accept_tool(tx: &Tx, server: McpServerId, digest: &str) -> R
     Ok(tx.execute(sql, [server.into(), digest.into()]).await? > 0)
 }
 
-/// Forgets all tools of a server.
-pub(super) async fn forget_tools(tx: &Tx, server: McpServerId) -> Result<()> {
-    let sql = sql!("DELETE FROM mcp_server_tools WHERE organization_id = $org AND mcp_server_id = $2");
-    tx.execute(sql, [server.into()]).await?;
+/// Forgets the definitions of these tools of a server. Only tools that people have switched or rated stay.
+pub(super) async fn forget_definitions(tx: &Tx, server: McpServerId, names: &[String]) -> Result<()> {
+    let undecided = sql!(
+        "DELETE FROM mcp_server_tools WHERE organization_id = $org AND mcp_server_id = $2 AND name = ANY($3) \
+         AND enabled AND risk IS NULL"
+    );
+    let decided = sql!(
+        "UPDATE mcp_server_tools SET definition = NULL, digest = NULL, new_definition = NULL, new_digest = NULL \
+         WHERE organization_id = $org AND mcp_server_id = $2 AND name = ANY($3)"
+    );
+    let values = [server.into(), tx.scope.core.db.keys(names)];
+    tx.execute(undecided, values.clone()).await?;
+    tx.execute(decided, values).await?;
     Ok(())
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The first tools of a server are accepted as they are. From then on a new or changed definition waits for a person;
 //! until it is accepted, the tool can't be called, and hosts don't show it to agents. Another address or command means
-//! another server, so its tools are forgotten.
+//! another server, so all definitions are forgotten; a test of the connection forgets those that the server no longer
+//! lists. Switches and risks stay, by the tool's name.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -56,6 +57,11 @@ pub struct ToolRule {
 }
 
 impl KnownTool {
+    /// Whether the server lists it. Otherwise only its switch and risk are kept.
+    fn is_listed(&self) -> bool {
+        self.digest.is_some() || self.new_digest.is_some()
+    }
+
     fn rule(&self) -> ToolRule {
         let is_accepted = self.digest.is_some() && self.new_digest.is_none();
         ToolRule { is_enabled: self.enabled, is_accepted, risk: self.risk }
@@ -72,7 +78,7 @@ impl KnownTool {
 pub async fn pins(tx: &Tx, servers: &[Callable]) -> Result<BTreeMap<i64, Vec<ToolPin>>> {
     let mut pins: BTreeMap<i64, Vec<ToolPin>> = BTreeMap::new();
     let ids: Vec<i64> = servers.iter().map(|server| server.id).collect();
-    for tool in queries::known_tools(tx, &ids).await? {
+    for tool in queries::known_tools(tx, &ids).await?.into_iter().filter(KnownTool::is_listed) {
         let of_server = pins.entry(tool.mcp_server_id).or_default();
         of_server.extend(tool.into_pin());
     }
@@ -86,7 +92,7 @@ pub async fn rule_of_call(tx: &Tx, server: &Callable, called: &str) -> Result<Op
     let name = called.strip_prefix(&server.name).and_then(|rest| rest.strip_prefix('.'));
     let found = known.iter().find(|tool| name == Some(tool.name.as_str())).map(KnownTool::rule);
     let unknown = ToolRule { is_enabled: true, is_accepted: false, risk: None };
-    Ok(found.or((!known.is_empty()).then_some(unknown)))
+    Ok(found.or(known.iter().any(KnownTool::is_listed).then_some(unknown)))
 }
 
 /// People's decisions about a tool that an agent asks for: `<server>.<tool>`, or `mcp__<server>__<tool>` in any case,
@@ -125,7 +131,8 @@ pub async fn reported(tx: &Tx, from: &Reporter, report: McpToolReport) -> Result
     let known = queries::known_tools(tx, &[server.0]).await?;
     // The pages of a first list may take a minute. Later tools are new.
     let first_list = tx.now.minus(Duration::from_mins(1));
-    let is_first = report.is_first && known.iter().all(|tool| tool.known_since >= first_list);
+    let mut listed = known.iter().filter(|tool| tool.is_listed());
+    let is_first = report.is_first && listed.all(|tool| tool.known_since >= first_list);
     let mut is_news = false;
     let mut room = MAX_TOOLS.saturating_sub(known.len());
     for tool in report.tools {
@@ -154,14 +161,41 @@ pub async fn tested(tx: &Tx, from: &Reporter, test: McpTest) -> Result<()> {
     let line = |text: Option<String>, most| text.map(|text| truncated_line(&text, most));
     let row = tx.scope.update::<mcp_server_agents::Entity>();
     let row = row.filter(Column::McpServerId.eq(test.server_id)).filter(Column::AgentId.eq(agent.id));
-    row.col_expr(Column::TestedAt, Expr::value(from.time(tx, Timestamp(0))))
+    let stored = row
+        .col_expr(Column::TestedAt, Expr::value(from.time(tx, Timestamp(0))))
         .col_expr(Column::TestError, Expr::value(line(test.error, bounds::REASON)))
         .col_expr(Column::Protocol, Expr::value(line(test.protocol, bounds::NAME)))
         .col_expr(Column::Program, Expr::value(line(test.program, bounds::NAME)))
         .exec(tx.connection())
         .await?;
     agents::announce(tx, agent.id);
+    if let Some(listed) = test.listed
+        && stored.rows_affected > 0
+        && forget_unlisted(tx, McpServerId(test.server_id), &listed).await?
+    {
+        agents::mark_for_sync(tx, &[agent.id]).await?;
+    }
     Ok(())
+}
+
+/// Forgets all definitions of a server.
+pub(super) async fn forget_all(tx: &Tx, server: McpServerId) -> Result<()> {
+    let known = queries::known_tools(tx, &[server.0]).await?;
+    let names: Vec<String> = known.into_iter().map(|tool| tool.name).collect();
+    queries::forget_definitions(tx, server, &names).await
+}
+
+/// Forgets the definitions that aren't in a server's complete list. Returns whether there were any.
+async fn forget_unlisted(tx: &Tx, server: McpServerId, listed: &[String]) -> Result<bool> {
+    let known = queries::known_tools(tx, &[server.0]).await?.into_iter().filter(KnownTool::is_listed);
+    let (present, gone): (Vec<_>, Vec<_>) =
+        known.map(|tool| tool.name).partition(|name| listed.contains(name));
+    // A server without definitions would have its next list accepted as its first one.
+    if present.is_empty() || gone.is_empty() {
+        return Ok(false);
+    }
+    queries::forget_definitions(tx, server, &gone).await?;
+    Ok(true)
 }
 
 /// Asks the host of a running agent that has the server to start a session and list the tools, under the agent's rules.
@@ -206,6 +240,10 @@ pub async fn set(scope: &Scope, id: McpServerId, name: &str, edit: McpServerTool
         return Ok(());
     }
     queries::set_tool(&tx, id, name, (enabled, risk)).await?;
+    if !tool.is_listed() {
+        // Without a decision nothing of it is left.
+        queries::forget_definitions(&tx, id, &[name.to_owned()]).await?;
+    }
     let changes = json!({ "tool": name, "enabled": [before.0, enabled], "risk": [before.1, risk] });
     finish(tx, id, "setMcpServerTool", changes).await
 }

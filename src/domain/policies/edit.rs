@@ -55,10 +55,7 @@ pub(super) enum ErrorPlace {
 pub async fn edit(scope: &Scope, edit: Edit) -> Result<bool> {
     let (reason, text) = (checked_reason(&edit.reason)?, non_blank(edit.text));
     change(scope, ("editPolicy", ErrorPlace::Input("/text"), &reason), |before| {
-        let newest = version_of(before);
-        if let Some(seen) = edit.version.as_ref().filter(|seen| **seen != newest) {
-            return Err(stale(seen, &newest));
-        }
+        require_version(edit.version.as_deref(), before)?;
         Ok(NextText { text: text.clone(), ..NextText::default() })
     })
     .await
@@ -89,15 +86,16 @@ pub async fn set_permission(
     .await
 }
 
-/// Restores an earlier text as a new version, checked like any edit. Returns whether it wasn't already the
-/// newest.
+/// Restores an earlier text as a new version, checked like any edit. `seen` is the version that the change is based on;
+/// `None` accepts any. Returns whether the text wasn't already the newest.
 ///
 /// # Errors
 /// `NOT_FOUND` for a version that this organization never had; otherwise as [`edit`].
-pub async fn revert(scope: &Scope, to: PolicyVersionId, reason: &str) -> Result<bool> {
+pub async fn revert(scope: &Scope, seen: Option<&str>, to: PolicyVersionId, reason: &str) -> Result<bool> {
     let reason = checked_reason(reason)?;
     let earlier = versions::load(scope, to).await?.text;
-    change(scope, ("revertPolicy", ErrorPlace::Input("/version_id"), &reason), |_| {
+    change(scope, ("revertPolicy", ErrorPlace::Input("/version_id"), &reason), |before| {
+        require_version(seen, before)?;
         Ok(NextText { text: earlier.clone(), reverts_to: Some(to), comes_to: None })
     })
     .await
@@ -252,11 +250,14 @@ async fn require_no_file(scope: &Scope) -> Result<()> {
     Err(Problem::new(Code::PolicyOwnedByFile, detail).with("file", file))
 }
 
-fn stale(seen: &str, newest: &str) -> Problem {
+/// Refuses a change that isn't based on the newest text.
+fn require_version(seen: Option<&str>, before: Option<&str>) -> Result<()> {
+    let newest = version_of(before);
+    let Some(seen) = seen.filter(|seen| *seen != newest) else { return Ok(()) };
     let detail = format!(
         "The organization's policy is now version `{newest}`, not `{seen}`. Read it again and base your change on that."
     );
-    Problem::new(Code::Conflict, detail).with("version", newest)
+    Err(Problem::new(Code::Conflict, detail).with("version", newest))
 }
 
 fn checked_reason(reason: &str) -> Result<String> {

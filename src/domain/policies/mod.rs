@@ -18,6 +18,6 @@ pub use self::{
     break_glass::{BreakGlassResult, break_glass},
     edit::{Edit, edit, revert, set_permission},
     propose::{Proposal, propose, try_out},
-    simulate::{Flip, Simulation, simulate},
+    simulate::{CellUse, Flip, Simulation, simulate},
     versions::{NONE, Version, history, newest, resolve_version, text_of, version_of},
 };

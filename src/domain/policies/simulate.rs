@@ -1,7 +1,7 @@
 //! Tries a candidate on recorded decisions: which calls of recent days it would have decided differently, and which of
 //! its lines decided no call.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_graphql::SimpleObject;
 use serde::Serialize;
@@ -42,6 +42,20 @@ pub struct Flip {
     pub decided_by: Option<PolicyLine>,
 }
 
+/// The calls that needed a permission, by subject.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
+#[graphql(name = "PolicyCellUse")]
+pub struct CellUse {
+    /// A role, or `service_token`.
+    pub subject: String,
+    /// The permission.
+    pub permission: Permission,
+    /// The number of allowed calls.
+    pub allowed: i64,
+    /// The number of calls refused by the policy in force at the time.
+    pub refused: i64,
+}
+
 /// The effect a candidate would have had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
 #[graphql(name = "PolicySimulation")]
@@ -56,6 +70,8 @@ pub struct Simulation {
     pub flips: Vec<Flip>,
     /// The candidate's lines that didn't decide any call.
     pub unused_lines: Vec<PolicyLine>,
+    /// The examined calls by subject and permission, as they were decided at the time.
+    pub uses: Vec<CellUse>,
 }
 
 impl serde::Serialize for Id {
@@ -112,7 +128,31 @@ fn replay(candidate: &Compiled, recorded: &[Decision]) -> Simulation {
         flipped: flips.iter().map(|flip| flip.count).sum(),
         unused_lines: unused.collect(),
         flips,
+        uses: uses(recorded),
     }
+}
+
+fn uses(recorded: &[Decision]) -> Vec<CellUse> {
+    let mut counts: BTreeMap<(&str, Permission), (i64, i64)> = BTreeMap::new();
+    for one in recorded {
+        let subject = one.role.map_or(Subject::ServiceToken, Subject::Role);
+        let (allowed, refused) = match one.outcome {
+            Outcome::Allowed => (one.count, 0),
+            Outcome::Refused => (0, one.count),
+            Outcome::NotIssued => continue,
+        };
+        let sums = counts.entry((subject.as_str(), one.permission)).or_default();
+        *sums = (sums.0 + allowed, sums.1 + refused);
+    }
+    counts
+        .into_iter()
+        .map(|((subject, permission), (allowed, refused))| CellUse {
+            subject: subject.to_owned(),
+            permission,
+            allowed,
+            refused,
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -138,11 +178,24 @@ mod tests {
             one(7, Some(Role::Operator), Permission::AgentCreate, Outcome::Allowed, 5),
             one(8, Some(Role::Operator), Permission::AgentCreate, Outcome::Allowed, 6),
             one(7, Some(Role::Viewer), Permission::AgentView, Outcome::Allowed, 7),
+            one(7, Some(Role::Viewer), Permission::AgentView, Outcome::Refused, 2),
             one(7, None, Permission::PolicyEdit, Outcome::NotIssued, 8),
             one(7, None, Permission::AgentCreate, Outcome::Allowed, 9),
         ];
         let found = replay(&candidate, &recorded);
-        assert_eq!((found.calls, found.flipped, found.flips.len()), (35, 5, 1));
+        assert_eq!((found.calls, found.flipped, found.flips.len()), (37, 7, 2));
+        let used = |subject: &str, permission, allowed, refused| CellUse {
+            subject: subject.to_owned(),
+            permission,
+            allowed,
+            refused,
+        };
+        let uses = [
+            used("OPERATOR", Permission::AgentCreate, 11, 0),
+            used("VIEWER", Permission::AgentView, 7, 2),
+            used("service_token", Permission::AgentCreate, 9, 0),
+        ];
+        assert_eq!(found.uses, uses);
         let flip = &found.flips[0];
         assert_eq!((flip.organization_id, flip.allowed, flip.count), (OrgId(7), false, 5));
         assert_eq!(

@@ -222,6 +222,7 @@ pub const RIGHTS: &[TableRights] = &[
     of_org("channels"),
     of_org("agents"),
     of_org("images"),
+    of_org("server_loads"),
     of_org("servers")
         .names(&[name("provisioned_by_name", NameOf::Actor("provisioned_by_id", "provisioned_by_kind"))]),
     of_org("service_tokens"),

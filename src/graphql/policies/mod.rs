@@ -202,7 +202,7 @@ impl PolicyMutation {
         answer(async { set(&ctx.enter(org_id).await?, input, None).await }).await
     }
 
-    /// Restores an earlier text as a new version.
+    /// Restores an earlier text as a new version, if the change is based on the current version.
     #[graphql(directive = permit::apply(Permission::PolicyEdit))]
     async fn revert_policy(
         &self,
@@ -212,7 +212,7 @@ impl PolicyMutation {
     ) -> Answer<OrganizationPolicy> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            policies::revert(&scope, input.version_id, &input.reason).await?;
+            policies::revert(&scope, Some(&input.version), input.version_id, &input.reason).await?;
             Ok(in_force(&scope))
         })
         .await

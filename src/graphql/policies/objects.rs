@@ -178,6 +178,9 @@ pub struct PolicyLineInput {
 /// An earlier version to restore.
 #[derive(InputObject)]
 pub struct RevertPolicyInput {
+    /// The version the change is based on. It fails if that isn't the current one.
+    #[graphql(directive = bounds::apply(length(1, 64)))]
+    pub version: String,
     /// The version whose text to restore.
     pub version_id: PolicyVersionId,
     /// The reason, shown in the history.

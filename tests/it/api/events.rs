@@ -165,6 +165,25 @@ async fn a_removed_member_gets_no_more_events() {
 }
 
 #[tokio::test]
+async fn a_member_is_notified_of_other_permissions_once_they_are_in_force() {
+    let app = TestApp::start().await;
+    let kinds = json!(["ORGANIZATION", "SKILL"]);
+    let mut viewer = watching(&app, &app.viewer, kinds.clone()).await;
+    let mut owner = watching(&app, &app.owner, kinds).await;
+    let text = format!("p, VIEWER, {}, skill.edit, allow\n", app.org);
+    app.owner.edit_policy(app.org, "none", &text).await.data();
+    assert_eq!(told(&mut viewer).await, ("ORGANIZATION".to_owned(), Some(app.org), "UPDATED".to_owned()));
+    let query = "query($o: Id!) { organization(orgId: $o) { viewerPermissions } }";
+    let shown = app.viewer.gql(query, json!({ "o": app.org })).await.data();
+    let permissions = shown["organization"]["viewerPermissions"].as_array().unwrap();
+    assert!(permissions.contains(&json!("skill.edit")), "{permissions:?}");
+    create_skill(&app.admin, app.org, "k").await;
+    for client in [&mut viewer, &mut owner] {
+        assert_eq!(told(client).await.0, "SKILL", "nothing has changed for the owner");
+    }
+}
+
+#[tokio::test]
 async fn a_burst_in_one_organization_ends_no_subscription_of_another() {
     let app = TestApp::start().await;
     let theirs = "subscription($o: Id!) { changes(orgId: $o) { id op } }";

@@ -53,7 +53,7 @@ async fn few_and_many_rows_cost_the_same_number_of_statements() {
 /// The arguments of a list in this test.
 pub fn known(org: i64, all: &Population) -> impl Fn(&str, &str) -> Option<String> + use<> {
     let (agent, conversation, channel) = (all.agents[0], all.conversations[0], all.channels[0]);
-    let skill = all.skills[0];
+    let (skill, server) = (all.skills[0], all.servers[0]);
     move |name, ty| match (name, ty.ends_with('!')) {
         ("orgId", _) => Some(org.to_string()),
         ("page", _) => Some("1".into()),
@@ -66,6 +66,7 @@ pub fn known(org: i64, all: &Population) -> impl Fn(&str, &str) -> Option<String
         ("conversationId", true) => Some(conversation.to_string()),
         ("channelId", true) => Some(channel.to_string()),
         ("skillId", true) => Some(skill.to_string()),
+        ("serverId", true) => Some(server.to_string()),
         _ => None,
     }
 }

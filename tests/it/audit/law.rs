@@ -292,10 +292,11 @@ async fn policy(law: &mut Law) {
     law.run(&app, owner, "denyPermission", line("OPERATOR")).await;
     let now = law.run(&app, owner, "resetPermission", line("OPERATOR")).await;
     let edit = json!({ "version": now["version"], "text": "", "reason": "so" });
-    law.run(&app, owner, "editPolicy", json!({ "input": edit })).await;
+    let now = law.run(&app, owner, "editPolicy", json!({ "input": edit })).await;
     let first: i64 =
         app.one("SELECT MIN(id) FROM policy_versions WHERE organization_id = $1", vec![app.org.into()]).await;
-    law.run(&app, owner, "revertPolicy", json!({ "input": { "versionId": first, "reason": "so" } })).await;
+    let revert = json!({ "version": now["version"], "versionId": first, "reason": "so" });
+    law.run(&app, owner, "revertPolicy", json!({ "input": revert })).await;
 }
 
 /// The token of the last mailed link.

@@ -356,7 +356,9 @@ async fn a_candidate_is_published_against_a_version_and_reverted() {
         "{shown}"
     );
     let id = published["id"].to_string();
-    let reverted = site.json(&["revert", &id, "--reason", "too wide"]);
+    site.refused(&["revert", &id, "--version", &id, "--reason", "x"], 1, "CONFLICT", "is now version");
+    let newest = versions[0]["id"].to_string();
+    let reverted = site.json(&["revert", &id, "--version", &newest, "--reason", "too wide"]);
     assert_eq!(
         reverted,
         json!({

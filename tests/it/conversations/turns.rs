@@ -242,7 +242,14 @@ async fn a_failed_turn_is_retried_as_the_next_one() {
     take_over(&app, &app.operator, conversation).await;
     assert_eq!(retry(&app, first).await.code(), "CONFLICT", "a person answers");
     hand_back(&app, &app.operator, conversation).await;
+    let shown = "query($o: Id!, $i: Id!) { turn(orgId: $o, id: $i) { isRetryable } }";
+    let is_retryable = async |turn: i64| {
+        let turn = app.viewer.gql(shown, json!({ "o": app.org, "i": turn })).await.data();
+        turn["turn"]["isRetryable"].as_bool().unwrap()
+    };
+    assert!(is_retryable(first).await);
     let second = retry(&app, first).await.data()["retryTurn"].clone();
+    assert!(!is_retryable(first).await, "its messages have moved");
     assert_eq!(second["cause"], "PANEL");
     assert_eq!(second["messages"], json!([{ "seq": 1, "status": "PENDING" }]));
     let second = second["id"].as_i64().unwrap();
@@ -264,7 +271,11 @@ async fn a_failed_turn_is_retried_as_the_next_one() {
     set("ARCHIVED").await;
     assert_eq!(retry(&app, second).await.code(), "ARCHIVED");
     set("OPEN").await;
+    set("RESOLVED").await;
     let retried = retry(&app, second).await.data();
+    let reopened =
+        "SELECT COUNT(*) FROM conversations WHERE id = $1 AND status = 'OPEN' AND resolved_at IS NULL";
+    assert_eq!(app.one::<i64>(reopened, vec![conversation.into()]).await, 1);
     assert_eq!(retried["retryTurn"]["id"], waiting, "the turn that waits takes the messages");
     let host = host.relaunched().await;
     assert_eq!(texts(&host.takes(waiting).await.prompt), ["one", "two"]);

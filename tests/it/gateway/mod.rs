@@ -3,6 +3,7 @@
 mod commands_and_events;
 mod confirmed;
 mod guard;
+mod load_history;
 mod logs;
 mod messages;
 mod replicas;

@@ -67,7 +67,10 @@ fn event(kind: &str, conversation: i64, server: i64) -> Value {
             let tool = json!({ "name": "forged", "digest": "forged", "definition": {} });
             json!({ "server_id": server, "is_first": true, "tools": [tool] })
         }
-        "MCP_TESTED" => json!({ "server_id": server, "protocol": null, "program": null, "error": "forged" }),
+        "MCP_TESTED" => {
+            let names = ["forged"];
+            json!({ "server_id": server, "listed": names, "protocol": null, "program": null, "error": "forged" })
+        }
         "BACKED_UP" => json!({ "backup_id": 1, "bytes": 1, "sha256": null, "error": null }),
         "RESTORED" => json!({ "backup_id": 1, "error": null }),
         "REFUSED" => json!({ "command_id": 1, "reason": "STALE" }),

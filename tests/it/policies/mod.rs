@@ -145,9 +145,13 @@ async fn one_line_is_set_and_reset_and_reverted() {
         (&listed["data"][0]["reason"], &listed["data"][0]["authorKind"]),
         (&json!("so"), &json!("USER"))
     );
-    let revert = "mutation($o: Id!, $v: Id!) { revertPolicy(orgId: $o, input: { versionId: $v, reason: \"back\" }) { text } }";
+    let revert = "mutation($o: Id!, $seen: String!, $v: Id!) { \
+                  revertPolicy(orgId: $o, input: { version: $seen, versionId: $v, reason: \"back\" }) { text } }";
     let to = listed["data"][1]["id"].clone();
-    let reverted = app.owner.gql(revert, json!({ "o": org, "v": to })).await.data();
+    let seen = in_force(&app).await["version"].clone();
+    let reverts = async || app.owner.gql(revert, json!({ "o": org, "seen": seen, "v": to })).await;
+    let reverted = reverts().await.data();
+    assert_eq!(reverts().await.code(), "CONFLICT", "another member was faster");
     assert_eq!(reverted["revertPolicy"]["text"], listed["data"][1]["text"]);
     assert!(!allows(&app.core, org, Role::Viewer, Permission::ContactView));
     assert_eq!(audited(&app, "revertPolicy").await["changes"]["reverts_to"], to);

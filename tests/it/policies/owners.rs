@@ -44,7 +44,7 @@ async fn every_edit(app: &TestApp, version: i64) -> Vec<Answer> {
     for verb in ["allowPermission", "denyPermission", "resetPermission"] {
         answers.push(app.owner.set_permission(org, verb, "VIEWER", "contact.view").await);
     }
-    let revert = "mutation($o: Id!, $v: Id!) { revertPolicy(orgId: $o, input: { versionId: $v, reason: \"so\" }) { text } }";
+    let revert = "mutation($o: Id!, $v: Id!) { revertPolicy(orgId: $o, input: { version: \"none\", versionId: $v, reason: \"so\" }) { text } }";
     answers.push(app.owner.gql(revert, json!({ "o": org, "v": version })).await);
     answers
 }

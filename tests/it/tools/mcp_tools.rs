@@ -59,6 +59,12 @@ impl<'a> Shop<'a> {
         told.await.unwrap();
     }
 
+    /// The host reports the result of a test.
+    async fn tested(&self, test: McpTest) {
+        let told = self.host.tell(async |tx, from| mcp_servers::tools::tested(tx, from, test).await);
+        told.await.unwrap();
+    }
+
     async fn shown(&self, of: &str) -> Vec<Value> {
         let app = self.host.app;
         let shown = app.viewer.gql(TOOLS, json!({ "o": app.org, "m": self.server })).await.data();
@@ -223,6 +229,63 @@ async fn a_tool_is_switched_and_rated() {
 }
 
 #[tokio::test]
+async fn switches_and_risks_outlast_an_edit_of_the_server() {
+    let app = TestApp::start().await;
+    let shop = Shop::open(app.running_agent().await).await;
+    shop.lists(true, &[("buy", "1"), ("look", "2"), ("read", "3")]).await;
+    for (tool, input) in [("buy", json!({ "enabled": false })), ("read", json!({ "risk": 10 }))] {
+        shop.acts(&app.operator, SET, json!({ "t": tool, "i": input })).await.data();
+    }
+    app.clock.advance(Duration::from_mins(2));
+    let edit = json!({ "i": { "url": "https://other.example/mcp" } });
+    shop.acts(&app.operator, EDIT_SERVER, edit).await.data();
+    assert_eq!(shop.digests().await, ["buy - -", "read - -"]);
+    assert_eq!(shop.pins().await, None, "the next list is the first");
+    assert!(shop.calls("buy").await.contains("switched off"));
+    assert_eq!(shop.calls("look").await, "asked");
+    // In two pages.
+    app.clock.advance(Duration::from_mins(2));
+    shop.lists(true, &[("buy", "4"), ("read", "5")]).await;
+    shop.lists(true, &[("look", "6")]).await;
+    assert_eq!(shop.digests().await, ["buy 4 -", "look 6 -", "read 5 -"]);
+    let pins = [pin("buy", "4", false), pin("look", "6", true), pin("read", "5", true)];
+    assert_eq!(shop.pins().await.unwrap(), pins);
+    assert!(shop.calls("buy").await.contains("switched off"));
+    assert_eq!(shop.calls("read").await, "allowed");
+}
+
+#[tokio::test]
+async fn a_complete_list_forgets_the_tools_that_it_lacks() {
+    let app = TestApp::start().await;
+    let shop = Shop::open(app.running_agent().await).await;
+    shop.lists(true, &[("buy", "1"), ("look", "2"), ("read", "3")]).await;
+    let switches = async |on: bool| {
+        shop.acts(&app.operator, SET, json!({ "t": "buy", "i": { "enabled": on } })).await.data();
+    };
+    switches(false).await;
+    let lists_only = async |names: &[&str]| {
+        let listed = Some(names.iter().map(|name| (*name).to_owned()).collect());
+        let test = McpTest { server_id: shop.server, listed, protocol: None, program: None, error: None };
+        shop.tested(test).await;
+    };
+    lists_only(&[]).await;
+    lists_only(&["steal"]).await;
+    let all = ["buy 1 -", "look 2 -", "read 3 -"];
+    assert_eq!(shop.digests().await, all, "its next list would be accepted as the first");
+    lists_only(&["look", "steal"]).await;
+    assert_eq!(shop.digests().await, ["buy - -", "look 2 -"], "only a decision is kept");
+    assert_eq!(shop.pins().await.unwrap(), [pin("look", "2", true)]);
+    assert!(shop.calls("buy").await.contains("switched off"));
+    assert!(shop.calls("read").await.contains("nobody has accepted"));
+    app.clock.advance(Duration::from_mins(2));
+    shop.lists(true, &[("buy", "1")]).await;
+    assert_eq!(shop.digests().await, ["buy - 1", "look 2 -"], "it waits");
+    lists_only(&["look"]).await;
+    switches(true).await;
+    assert_eq!(shop.digests().await, ["look 2 -"]);
+}
+
+#[tokio::test]
 async fn a_connection_is_tested_by_a_running_agents_host() {
     let app = TestApp::start().await;
     let shop = Shop::open(app.running_agent().await).await;
@@ -239,12 +302,12 @@ async fn a_connection_is_tested_by_a_running_agents_host() {
     let reports = async |error: Option<&str>| {
         let test = McpTest {
             server_id: shop.server,
+            listed: None,
             protocol: error.is_none().then(|| "2025-06-18".to_owned()),
             program: None,
             error: error.map(str::to_owned),
         };
-        let told = shop.host.tell(async |tx, from| mcp_servers::tools::tested(tx, from, test).await);
-        told.await.unwrap();
+        shop.tested(test).await;
         shop.shown("states").await.remove(0)
     };
     let failed = reports(Some("It did not start a session: it is away")).await;

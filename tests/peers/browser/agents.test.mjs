@@ -91,6 +91,7 @@ test('pausing, resuming and stopping show the steps that the service makes', asy
   await until(async () => (await agentOf('Stepper')).status === 'STOPPED', 'the stop')
   await page.getByRole('link', { name: 'Restart history' }).click()
   await page.getByText('Start 1').waitFor()
+  await page.getByText(/^Up for [\d.]+ % of the time since .*, with 0 restarts$/).waitFor()
 })
 
 test('stopping an agent that works and waits says what it ends, and who did it', async (t) => {

@@ -63,6 +63,10 @@ test('an OWNER changes a cell, sees the effect, publishes it, and reverts it; it
   await isAccessibleInBoth(page, 'with a draft')
   await shows(page, 'policies-draft')
   assert.equal((await inForce()).text, null, 'a draft is not in force')
+  await effect(page).getByText(/calls? refused/).waitFor()
+  await page.getByRole('button', { name: 'Never used in 14 days' }).click()
+  await cell(page, 'skill.create', 'Viewer', 'yes').waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'Never used in 14 days' }).click()
 
   // The text is the same draft.
   await page.getByRole('link', { name: 'Text' }).click()
@@ -73,6 +77,15 @@ test('an OWNER changes a cell, sees the effect, publishes it, and reverts it; it
   assert.equal(await page.getByRole('button', { name: 'Publish…' }).isDisabled(), true)
   await effect(page).getByRole('button', { name: 'Line 3' }).click()
   assert.equal(await text.evaluate((area) => area.value.slice(area.selectionStart, area.selectionEnd)), `p, VIEWER, ${world.org}, skill.edti, allow`)
+  await effect(page).getByRole('button', { name: 'Write skill.edit' }).click()
+  assert.equal(await text.inputValue(), `# Viewers write.\n${line}\np, VIEWER, ${world.org}, skill.edit, allow\n`)
+  await text.fill(`# Viewers write.\n${line}\n${line}\n`)
+  await effect(page).getByRole('button', { name: 'Remove line 3' }).click()
+  assert.equal(await text.inputValue(), `# Viewers write.\n${line}\n`)
+  await page.getByLabel('Permission', { exact: true }).fill('skill.create')
+  await page.getByLabel('Allow or deny').selectOption('deny')
+  await page.getByRole('button', { name: 'Write the line' }).click()
+  assert.equal(await text.inputValue(), `# Viewers write.\n${line.replace('allow', 'deny')}\n`, 'in place of the line about it')
   await text.fill(`# Viewers write.\n${line}\n`)
   await page.reload()
   assert.equal(await text.inputValue(), `# Viewers write.\n${line}\n`, 'it survives a reload')
@@ -119,6 +132,31 @@ test('the matrix is changed by the keyboard alone, and back; a fixed cell says w
   await page.keyboard.press('Enter')
   await cell(page, 'contact.view', 'Viewer', 'no').waitFor()
   await isDraft(page).waitFor({ state: 'detached' })
+})
+
+test('a draft that fails an expectation of the operator says which', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${at}?q=agent.delete` })
+  await cell(page, 'agent.delete', 'Viewer', 'no').click()
+  await isDraft(page).waitFor()
+  await effect(page).getByText('Fails: Viewer may not agent.delete').waitFor()
+  await isAccessibleInBoth(page, 'with a failed expectation')
+  assert.equal(await page.getByRole('button', { name: 'Publish…' }).isDisabled(), true)
+  await cell(page, 'agent.delete', 'Viewer', 'yes').click()
+  await effect(page).getByText(/^\d+ met$/).waitFor()
+})
+
+test('a member’s permissions are explained by their role, and can’t be changed from there', async (t) => {
+  const { members } = await apiAs('OWNER', 'query($org: Id!) { members(orgId: $org, page: 1, limit: 50, search: "Vera") { data { userId } } }')
+  const page = await browse(t, { as: 'OWNER', at: `${at}?member=${members.data[0].userId}` })
+  await effect(page).getByRole('heading', { name: 'As Vera Viewer' }).waitFor()
+  await effect(page).getByRole('listitem').filter({ hasText: 'Contacts: not shown' }).waitFor()
+  await effect(page).getByRole('listitem').filter({ hasText: 'Agents: shown' }).waitFor()
+  assert.equal(await cell(page, 'contact.view', 'Owner', 'yes').count(), 0, 'only the column of the role')
+  await cell(page, 'contact.view', 'Viewer', 'no').click()
+  await effect(page).getByText(`p, VIEWER, ${world.org}, contact.view, allow`).waitFor()
+  await effect(page).getByText('Vera Viewer, Viewer').waitFor()
+  assert.equal(await isDraft(page).count(), 0)
+  await isAccessibleInBoth(page, 'as a member')
 })
 
 test('another version, published meanwhile, stands beside the draft, whose cells are applied to it', async (t) => {

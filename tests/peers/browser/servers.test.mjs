@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { call, hasEntered, record } from './acts.mjs'
-import { api, browse, isAccessible, shows, stage, until, world } from './stage.mjs'
+import { call, hasEntered, intercepts, record } from './acts.mjs'
+import { api, browse, isAccessible, isAccessibleInBoth, shows, stage, until, world } from './stage.mjs'
 
 const at = (path) => `/o/${world.org}${path}`
 const PROVISION = 'mst_prov_'
@@ -56,6 +56,42 @@ test('a server shows what it is and what runs on it', async (t) => {
   await page.getByRole('dialog', { name: 'You may not do this' }).getByText('server.edit').first().waitFor()
   const renews = 'mutation($o: Id!, $id: Id!) { regenerateProvisioningToken(orgId: $o, id: $id) { id } }'
   assert.deepEqual((await call(page, renews, { id: serverId })).codes, ['PERMISSION_DENIED'])
+})
+
+test('a server shows its load over time, with gaps, as plots and as a table', async (t) => {
+  const id = await create('breakwater')
+  const page = await browse(t, { as: 'VIEWER', at: at(`/servers/${id}`) })
+  await page.getByText('Nothing in this period').waitFor()
+  const asked = []
+  await intercepts(page, 'serverLoad(', (route) => {
+    const { since, before } = route.request().postDataJSON().variables
+    asked.push((Date.parse(before) - Date.parse(since)) / 86_400_000)
+    const noon = Math.floor(Date.parse(before) / 300_000) * 300_000
+    const period = (back, cpu) => ({
+      __typename: 'ServerLoad', since: new Date(noon - back * 300_000).toISOString(), before: new Date(noon - (back - 1) * 300_000).toISOString(),
+      cpuAverage: cpu, cpuMaximum: cpu === null ? null : cpu + 10, memoryAverage: 50, memoryMaximum: 60, loadAverage: 0.25, loadMaximum: 1.5,
+    })
+    return route.fulfill({ json: { data: { serverLoad: [period(90, 20), period(89, 30), period(60, 40), period(59, null), period(58, 70)] } } })
+  })
+  await page.getByLabel('Period', { exact: true }).selectOption('14')
+  const lines = async (name) => {
+    const plot = page.getByRole('img', { name: new RegExp(`^${name} over time`) })
+    await plot.waitFor()
+    return plot.locator('path').evaluateAll((paths) => paths.map((path) => path.getAttribute('d').split('M').length - 1))
+  }
+  assert.deepEqual(await lines('Processor'), [3, 3], 'where nothing was measured, the line ends')
+  assert.deepEqual(await lines('Memory'), [2, 2])
+  assert.equal(asked[0], 14, 'days')
+  await isAccessibleInBoth(page, 'with plots')
+  await shows(page, 'server-load')
+  await page.getByText('Numbers', { exact: true }).click()
+  const table = page.getByRole('table', { name: 'Load over time, average and highest' })
+  const cells = await table.getByRole('row').nth(1).getByRole('cell').allTextContents()
+  assert.deepEqual(cells, ['70 % · 80 %', '50 % · 60 %', '0.25 · 1.50'], 'the newest first')
+  assert.equal(await table.getByRole('row').count(), 6)
+  await isAccessible(page, 'with the table')
+  await page.setViewportSize({ width: 375, height: 800 })
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'nothing sticks out')
 })
 
 test('a new token says what it cuts off, and is shown once', async (t) => {

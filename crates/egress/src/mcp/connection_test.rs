@@ -16,7 +16,8 @@ use tokio::{
 use super::{
     client,
     lines::Lines,
-    session::{INITIALIZE, INITIALIZED, LISTS, SessionKey, truncate_name},
+    session::{INITIALIZE, INITIALIZED, LISTS, NO_CONVERSATION, SessionKey, truncate_name},
+    tools,
 };
 use crate::{bounds, fields::Fields, shared::Shared};
 
@@ -32,7 +33,7 @@ struct Tester {
 
 /// Starts a session with a server, and lists its tools. The session reports them.
 pub async fn test_connection(shared: Arc<Shared>, server_id: i64) -> McpTest {
-    let mut found = McpTest { server_id, protocol: None, program: None, error: None };
+    let mut found = McpTest { server_id, listed: None, protocol: None, program: None, error: None };
     let (own, theirs) = match UnixStream::pair() {
         Ok(pair) => pair,
         Err(error) => {
@@ -42,8 +43,7 @@ pub async fn test_connection(shared: Arc<Shared>, server_id: i64) -> McpTest {
     };
     let (from, to) = own.into_split();
     let tester = Tester { from: Lines::new(from, shared.memory.clone()), to, asked: 0 };
-    // No conversation has the id 0.
-    let key = SessionKey { server_id, conversation_id: 0 };
+    let key = SessionKey { server_id, conversation_id: NO_CONVERSATION };
     let serving = client::serve(Arc::clone(&shared), key, theirs, true);
     let testing = timeout(bounds::WAIT, tester.run(&mut found));
     // The end of either one ends the other.
@@ -71,12 +71,18 @@ impl Tester {
         let words = words.map(|words| words.into_iter().flatten().collect::<Vec<_>>().join(" "));
         found.program = words.filter(|words| !words.is_empty());
         self.write(&json!({ "jsonrpc": "2.0", "method": INITIALIZED })).await?;
-        let mut page = json!({});
+        let (mut page, mut names) = (json!({}), Vec::new());
         loop {
             let listed = self.ask(LISTS, page).await;
             let listed = listed.map_err(|why| format!("It did not list its tools: {why}"))?;
-            let next = Fields::read(listed.as_bytes()).and_then(|listed| listed.text("nextCursor"));
-            let Some(cursor) = next else { return Ok(()) };
+            let listed = Fields::read(listed.as_bytes());
+            names.extend(listed.iter().flat_map(tools::listed).map(|tool| tool.name));
+            // With more, the list is not known to be complete.
+            names.truncate(bounds::LIST);
+            let Some(cursor) = listed.and_then(|listed| listed.text("nextCursor")) else {
+                found.listed = (names.len() < bounds::LIST).then_some(names);
+                return Ok(());
+            };
             page = json!({ "cursor": cursor });
         }
     }

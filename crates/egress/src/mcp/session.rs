@@ -37,6 +37,8 @@ use crate::{
 const TOOL_KIND: &str = "other";
 /// Requests of a client that wait here for a decision or a remote server: an agent could send any number.
 pub const MAX_OPEN: usize = 32;
+/// The conversation of a test's session, which no agent sees.
+pub const NO_CONVERSATION: i64 = 0;
 /// The methods that start a session, and the one that lists tools.
 pub const INITIALIZE: &str = "initialize";
 pub const INITIALIZED: &str = "notifications/initialized";
@@ -218,6 +220,9 @@ impl Session {
 
     /// The result of an answer without its hidden tools, if it lists tools.
     fn hide_tools(&self, answer: &Fields<'_>) -> Option<String> {
+        if self.key.conversation_id == NO_CONVERSATION {
+            return None;
+        }
         let rules = self.shared.rules.borrow().clone()?;
         tools::hide(answer.raw("result")?, self.known_tools(&rules), &mut self.changed.lock())
     }

@@ -166,7 +166,11 @@ async fn tested(world: &World) -> McpTest {
 async fn a_test_names_the_step_that_failed() {
     let words = Arc::new(Mutex::new("Looks.".to_owned()));
     let (_there, mut world) = described(&words).await;
+    // Agents would see none of its tools.
+    world.plan.mcp_servers[0].tools = Some(Vec::new());
+    world.apply();
     let works = tested(&world).await;
+    assert_eq!(works.listed.unwrap(), ["look", "buy"]);
     assert_eq!((works.protocol.as_deref(), works.program.as_deref()), (Some("2025-06-18"), Some("shop 7")));
     assert_eq!(works.error, None);
     assert_eq!(reported(&world).len(), 2, "it lists the tools");
@@ -174,6 +178,7 @@ async fn a_test_names_the_step_that_failed() {
     let refused = tested(&world).await;
     let error = refused.error.unwrap();
     assert!(error.starts_with("It did not start a session: ") && error.contains("502"), "{error}");
+    assert_eq!(refused.listed, None);
 
     // A program without secrets, which otherwise runs in the agent's sandbox.
     let lists = r#"read a; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"1","serverInfo":{"name":"p"}}}'

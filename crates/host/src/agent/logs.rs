@@ -63,7 +63,7 @@ impl Agent {
         detail: Option<&str>,
     ) {
         self.read_stderr(true);
-        if self.stderr.reader.is_none() && has_output(&self.launch_dir()) {
+        if self.has_unknown_stderr() {
             let text =
                 "The last standard error is not in the log: this host didn't know the agent's secrets.";
             self.log(LogSource::Stderr, text);
@@ -73,6 +73,11 @@ impl Agent {
         text.extend(signal.map(|signal| format!(", signal {signal}")));
         text.extend(detail.map(|detail| format!(". {detail}")));
         self.log(LogSource::Launch, &text);
+    }
+
+    /// Whether the launch has written standard error, and its secrets are not known.
+    pub(super) fn has_unknown_stderr(&self) -> bool {
+        self.stderr.reader.is_none() && has_output(&self.launch_dir())
     }
 
     /// Reads the standard error: some of it, or all. Returns whether there is more.

@@ -253,8 +253,12 @@ impl Agent {
         }
         // In characters, for people.
         let most = 2000;
-        let stderr = folder::stderr(&self.launch_dir()).unwrap_or_default();
-        let text = self.shared.logs.hide(self.id, &String::from_utf8_lossy(&stderr));
+        let text = if self.has_unknown_stderr() {
+            "The last standard error is withheld: this host didn't know the agent's secrets.".to_owned()
+        } else {
+            let stderr = folder::stderr(&self.launch_dir()).unwrap_or_default();
+            self.shared.logs.hide(self.id, &String::from_utf8_lossy(&stderr))
+        };
         let text = text.trim();
         if text.is_empty() {
             return detail.map(|detail| short(&detail, most));

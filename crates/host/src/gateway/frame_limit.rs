@@ -91,9 +91,10 @@ fn trim_event(what: &HostEvent) -> HostEvent {
                 tools: tools.iter().take(32).map(without_definition).collect(),
             })
         }
-        HostEvent::McpTested(McpTest { server_id, protocol, program, error }) => {
+        HostEvent::McpTested(McpTest { server_id, listed: _, protocol, program, error }) => {
             HostEvent::McpTested(McpTest {
                 server_id: *server_id,
+                listed: None,
                 protocol: protocol.as_deref().map(cut),
                 program: program.as_deref().map(cut),
                 error: error.as_deref().map(cut),
@@ -274,7 +275,13 @@ mod tests {
                     entries
                 ],
             }),
-            HostEvent::McpTested(McpTest { server_id: 5, protocol: some(), program: some(), error: some() }),
+            HostEvent::McpTested(McpTest {
+                server_id: 5,
+                listed: Some(vec![owned(); entries]),
+                protocol: some(),
+                program: some(),
+                error: some(),
+            }),
             HostEvent::BackedUp { backup_id: 1, bytes: Some(2), sha256: some(), error: some() },
             HostEvent::Restored { backup_id: 1, error: some() },
             HostEvent::Refused { command_id: 1, reason: RefusedReason::Stale },

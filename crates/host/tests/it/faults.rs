@@ -135,6 +135,31 @@ async fn agents_that_end_while_the_host_is_away_are_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn standard_error_is_withheld_while_the_secrets_are_unknown() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    plane.turn(7, 1, 70, "stderr the key is canary\nhang");
+    let stderr = host.launch(7, 1).join("stderr");
+    let is_written = || fs::read_to_string(&stderr).is_ok_and(|text| text.contains("canary"));
+    plane.wait("it writes", |_| is_written().then_some(())).await;
+    host.kill();
+    let record = host.record(7, 1);
+    kill(record.agent.pid);
+    while record.agent.is_alive() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // The host gets no plan, and so no secrets.
+    plane.lock().holds_answers = true;
+    host.run();
+    let ended = plane.wait("its end is reported", |state| state.ended(7, 1)).await;
+    let HostEvent::Ended { reason, detail, .. } = ended else { panic!("{ended:?}") };
+    let detail = detail.unwrap_or_default();
+    assert!(reason == EndReason::Killed && detail.contains("withheld"), "{reason:?} {detail}");
+    assert!(!detail.contains("canary"), "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unresponsive_shim_is_killed_before_it_is_reported_lost() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);

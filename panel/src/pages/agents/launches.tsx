@@ -7,9 +7,11 @@ import { useOrg } from '../../app/organization'
 import { Badge } from '../../ui/badge'
 import { CodeBlock } from '../../ui/code'
 import { Empty } from '../../ui/empty'
+import { useNow } from '../../ui/now'
 import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 import { Duration, Time } from '../../ui/time'
+import { shareInWords, uptimeOf } from './uptime'
 import { detailOf, stateInWords } from './words'
 
 const LaunchesQuery = graphql(`
@@ -45,13 +47,35 @@ export function Launches({ agentId }: { agentId: number }) {
     )
   }
   return (
-    <ol className="divide-y divide-line rounded-card border border-line">
-      {launches.map((launch) => (
-        <li key={launch.generation} className="px-4 py-3">
-          <Line launch={launch} />
-        </li>
-      ))}
-    </ol>
+    <>
+      <Uptime launches={launches} />
+      <ol className="divide-y divide-line rounded-card border border-line">
+        {launches.map((launch) => (
+          <li key={launch.generation} className="px-4 py-3">
+            <Line launch={launch} />
+          </li>
+        ))}
+      </ol>
+    </>
+  )
+}
+
+function Uptime({ launches }: { launches: Launch[] }) {
+  const uptime = uptimeOf(launches, useNow(60_000))
+  if (!uptime) return null
+  const { since, isWhole, share, restarts } = uptime
+  return (
+    <p className="mb-3 text-sm text-muted tabular-nums">
+      Up for {shareInWords(share)} of{' '}
+      {isWhole ? (
+        'the last 30 days'
+      ) : (
+        <>
+          the time since <Time at={since} as="stamp" />
+        </>
+      )}
+      , with {restarts === 1 ? '1 restart' : `${restarts} restarts`}
+    </p>
   )
 }
 

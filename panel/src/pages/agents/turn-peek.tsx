@@ -62,14 +62,13 @@ export function TurnPeek({ id, turn, onClose }: Props) {
     refused,
     run: () => void retry({ orgId: org, id }, { said: 'The next turn has its messages' }),
   }
-  const failed = turn && ['FAILED', 'INTERRUPTED'].includes(turn.state)
   const open = turn && ['QUEUED', 'RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT'].includes(turn.state)
   return (
     <Peek
       title={turn ? turnName(turn, timeZone) : 'Turn'}
       onClose={onClose}
       actions={
-        failed ? (
+        turn?.isRetryable ? (
           <ActionButton size="sm" icon={RotateCw} busy={retry.pending} action={again}>
             Retry
           </ActionButton>

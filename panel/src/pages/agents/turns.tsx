@@ -28,7 +28,7 @@ const TurnsQuery = graphql(`
     turns(orgId: $orgId, agentId: $agentId, page: $page, limit: $limit, state: $state) {
       total
       data {
-        id state cause error conversationId firstSeq createdAt startedAt endedAt cancelRequestedAt cancelledBy cancelledWith
+        id state isRetryable cause error conversationId firstSeq createdAt startedAt endedAt cancelRequestedAt cancelledBy cancelledWith
         inputTokens outputTokens cacheReadTokens cacheWriteTokens costMicro model agentRevision viewerCan
         conversation { id ref title contactName agent { id name } }
       }

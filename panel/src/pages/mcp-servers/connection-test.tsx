@@ -9,9 +9,11 @@ import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { Select } from '../../ui/inputs'
 import { Notice } from '../../ui/notice'
+import { useNow } from '../../ui/now'
 import { Panel } from '../../ui/panel'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
+import { ANSWER_SECONDS, isOverdue } from './overdue'
 
 const Test = graphql(`
   mutation TestMcpServer($orgId: Id!, $id: Id!, $agentId: Id!) {
@@ -70,19 +72,13 @@ export function ConnectionTest({ server }: { server: Server }) {
           </div>
         </Gate>
       )}
-      {state?.testAskedAt && <Result state={state} />}
+      {state?.testAskedAt && <Result state={state} askedAt={state.testAskedAt} />}
     </Panel>
   )
 }
 
-function Result({ state }: { state: State }) {
-  if (!state.testedAt) {
-    return (
-      <p className="text-sm text-muted" role="status">
-        The host was asked <Time at={state.testAskedAt} />, and has not answered yet.
-      </p>
-    )
-  }
+function Result({ state, askedAt }: { state: State; askedAt: string }) {
+  if (!state.testedAt) return <Unanswered askedAt={askedAt} />
   if (state.testError) {
     return (
       <Notice>
@@ -95,6 +91,17 @@ function Result({ state }: { state: State }) {
     <p className="text-sm" role="status">
       It works{words && ': '}
       <Visible text={words} /> <Time at={state.testedAt} />
+    </p>
+  )
+}
+
+/** A host that is away never answers, because the request expires. */
+function Unanswered({ askedAt }: { askedAt: string }) {
+  const isLate = isOverdue(askedAt, useNow())
+  return (
+    <p className="text-sm text-muted" role="status">
+      The host was asked <Time at={askedAt} />
+      {isLate ? `. No answer within ${ANSWER_SECONDS} seconds.` : ', and has not answered yet.'}
     </p>
   )
 }

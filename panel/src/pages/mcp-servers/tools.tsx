@@ -95,6 +95,11 @@ function ToolRow({ server, tool }: { server: Server; tool: Tool }) {
             <JsonTree value={tool.definition as Json} label={`Definition of ${tool.name}`} />
           </details>
         )}
+        {tool.digest === null && tool.newDigest === null && (
+          <Badge tip="Its switch and risk are kept, in case the server lists it again.">
+            No longer listed
+          </Badge>
+        )}
         {tool.newDigest !== null && (
           <Badge tone="warn" tip="Agents can’t use it until its definition is accepted.">
             {tool.digest === null ? 'New' : 'Changed'}

@@ -7,15 +7,18 @@ import { useOrg } from '../../app/organization'
 import { RadioGroup } from '../../ui/choices'
 import { Code, CodeBlock } from '../../ui/code'
 import { Skeleton } from '../../ui/skeleton'
+import { Visible } from '../../ui/visible'
 import type { Role } from '../members/roles'
+import type { Member } from './as-member'
 import { type CellState, TOKEN } from './cells'
 import type { Effect } from './lines'
-import { fixedReason, subjectName } from './names'
+import { callWords, fixedReason, subjectName } from './names'
 import type { CellChange } from './queries'
+import { DAYS } from './use-proposal'
 
 const ExplainQuery = graphql(`
-  query ExplainCell($orgId: Id!, $permission: Permission!, $role: Role) {
-    explainPermission(orgId: $orgId, permission: $permission, role: $role) {
+  query ExplainCell($orgId: Id!, $permission: Permission!, $role: Role, $userId: Id) {
+    explainPermission(orgId: $orgId, permission: $permission, role: $role, userId: $userId) {
       allowed inheritance
       decidedBy { file line text }
       remedy { change file line text withinCeiling }
@@ -31,19 +34,26 @@ const WAIT_MS = 150
 interface Props {
   cell: CellState
   meaning: string
+  /** Has the cell's role, and is asked about instead of it. */
+  member: Member | undefined
   /** The draft's change to the cell. */
   change: CellChange | undefined
   /** Null: the draft can't be changed. */
   onOwn: ((effect: Effect | null) => void) | null
 }
 
-export function CellDetails({ cell, meaning, change, onOwn }: Props) {
+export function CellDetails({ cell, meaning, member, change, onOwn }: Props) {
   const { id: orgId } = useOrg()
-  const { subject, permission, own, fixed } = cell
+  const { subject, permission, own, fixed, calls } = cell
   const rested = useRested(`${subject} ${permission}`)
   const [{ data, error }] = useQuery({
     query: ExplainQuery,
-    variables: { orgId, permission, role: subject === TOKEN ? null : (subject as Role) },
+    variables: {
+      orgId,
+      permission,
+      role: member || subject === TOKEN ? null : (subject as Role),
+      userId: member?.userId,
+    },
     requestPolicy: 'cache-and-network',
     pause: !rested,
   })
@@ -51,7 +61,15 @@ export function CellDetails({ cell, meaning, change, onOwn }: Props) {
   return (
     <div className="space-y-3 text-sm">
       <p>
-        <strong className="font-semibold">{subjectName(subject)}</strong>, <Code>{permission}</Code>
+        <strong className="font-semibold">
+          {member && (
+            <>
+              <Visible text={member.name} />,{' '}
+            </>
+          )}
+          {subjectName(subject)}
+        </strong>
+        , <Code>{permission}</Code>
         <span className="block text-muted">{meaning}</span>
       </p>
       {change && (
@@ -67,6 +85,11 @@ export function CellDetails({ cell, meaning, change, onOwn }: Props) {
         </p>
       )}
       {found ? <InForce found={found} /> : error ? <p>{wordsOf(error)}</p> : <Skeleton className="w-3/4" />}
+      {calls && (
+        <p className="text-muted">
+          In the last {DAYS} days: {callWords(calls) ?? 'no calls'}.
+        </p>
+      )}
       {fixed ? (
         <p className="text-muted">{fixedReason(fixed)}</p>
       ) : (

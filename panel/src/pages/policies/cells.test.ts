@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { differs, filtered, grouped, isEdited, rowsOf } from './cells'
+import { cellName } from './names'
 
 const base = 'g, OWNER, ADMIN\ng, ADMIN, OPERATOR\ng, OPERATOR, VIEWER\np, VIEWER, *, skill.edit, deny\n'
 const given = {
@@ -21,6 +22,7 @@ const given = {
   general: { changes: [{ subject: 'OPERATOR', permission: 'contact.view', allowed: false }] },
   text: 'p, OPERATOR, 7, contact.view, allow\np, VIEWER, 7, contact.view, allow\n',
   changes: undefined,
+  uses: undefined,
 }
 const cellOf = (rows: ReturnType<typeof rowsOf>, permission: string, subject: string) => {
   const cell = rows
@@ -48,6 +50,18 @@ test('only the operator changes what tokens can have, and what lies above the ce
   expect(cellOf(rows, 'contact.view', 'service_token').fixed).toBe('token')
   expect(cellOf(rows, 'skill.edit', 'VIEWER').fixed).toMatchObject({ line: 4 })
   expect(cellOf(rows, 'skill.edit', 'OPERATOR').fixed).toBeNull()
+})
+
+test('never used is what a shown role may do, but no recent call needed', () => {
+  const never = (uses: Parameters<typeof rowsOf>[0]['uses'], role?: string) =>
+    filtered(rowsOf({ ...given, uses }), { never: true, role }).map(({ permission }) => permission)
+  const uses = [{ subject: 'OWNER', permission: 'contact.view', allowed: 2, refused: 0 }]
+  expect(never(undefined), 'not known yet').toEqual([])
+  expect(never([]), 'no one may edit skills').toEqual(['contact.view'])
+  expect(never(uses)).toEqual([])
+  expect(never(uses, 'ADMIN')).toEqual(['contact.view'])
+  const owner = cellOf(rowsOf({ ...given, uses }), 'contact.view', 'OWNER')
+  expect(cellName(owner)).toBe('contact.view for Owner: yes, 2 calls allowed')
 })
 
 test('filters narrow rows and columns', () => {

@@ -1,6 +1,6 @@
 // The cells of the matrix: their values in the draft, and the lines behind them. No React here.
 import { type Cell, ceilingOf, type Effect, effectIn, isSame, type RuleLine, ruleLines } from './lines'
-import type { CellChange, General, Permissions, Policy } from './queries'
+import type { CellChange, CellUse, General, Permissions, Policy } from './queries'
 
 export const TOKEN = 'service_token'
 export const SUBJECTS = ['OWNER', 'ADMIN', 'OPERATOR', 'VIEWER', TOKEN] as const
@@ -16,6 +16,8 @@ export interface CellState extends Cell {
   ownInForce: Effect | null
   /** Why the organization can't change it: the operator's line, or null for service tokens. */
   fixed: RuleLine | 'token' | null
+  /** The recent calls; undefined while they are not known. */
+  calls: { allowed: number; refused: number } | undefined
 }
 
 export interface Row {
@@ -32,9 +34,11 @@ interface Given {
   text: string
   /** The service's answer about this text; undefined while it is pending or if it would be refused. */
   changes: readonly CellChange[] | undefined
+  /** The recent calls; undefined while they are not known. */
+  uses: readonly CellUse[] | undefined
 }
 
-export function rowsOf({ policy, permissions, general, text, changes }: Given): Row[] {
+export function rowsOf({ policy, permissions, general, text, changes, uses }: Given): Row[] {
   const [own, ownInForce] = [ruleLines(text), ruleLines(policy.text ?? '')]
   const ceiling = ceilingOf(policy.files.find(({ file }) => file === 'policy.csv')?.text ?? '')
   const isNow = ({ subject, permission }: Cell) =>
@@ -54,6 +58,7 @@ export function rowsOf({ policy, permissions, general, text, changes }: Given): 
       own: mine,
       ownInForce: before,
       fixed: cell.subject === TOKEN ? 'token' : (ceiling(cell) ?? null),
+      calls: uses && (uses.find((use) => isSame(use, cell)) ?? { allowed: 0, refused: 0 }),
     }
   }
   return permissions.map(({ permission, group, meaning }) => ({
@@ -68,15 +73,18 @@ export const isEdited = ({ own, ownInForce }: CellState) => own !== ownInForce
 /** Whether the organization's rules differ from the general ones, in text or in effect. */
 export const differs = (cell: CellState) =>
   cell.own !== null || isEdited(cell) || cell.allowed !== cell.general || cell.allowed !== cell.inForce
+/** Whether it is known that no recent call needed it. */
+const isUnused = ({ calls }: CellState) => calls?.allowed === 0 && calls.refused === 0
 
 interface Filters {
   q?: string
   role?: string
   own?: boolean
+  never?: boolean
 }
 
 /** The rows that match, each with the columns that are shown. */
-export function filtered(rows: Row[], { q = '', role, own }: Filters): Row[] {
+export function filtered(rows: Row[], { q = '', role, own, never }: Filters): Row[] {
   const wanted = q.toLowerCase().split(/\s+/).filter(Boolean)
   return rows
     .filter((row) => {
@@ -85,6 +93,7 @@ export function filtered(rows: Row[], { q = '', role, own }: Filters): Row[] {
     })
     .map((row) => (role ? { ...row, cells: row.cells.filter(({ subject }) => subject === role) } : row))
     .filter(({ cells }) => !own || cells.some(differs))
+    .filter(({ cells }) => !never || (cells.every(isUnused) && cells.some(({ allowed }) => allowed)))
 }
 
 /** The rows under the headings of their groups, in order. */

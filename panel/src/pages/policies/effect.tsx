@@ -1,6 +1,7 @@
 // The draft's effect: problems, gains and losses, and recent calls with another result.
 import { Link } from '@tanstack/react-router'
 import { useOrg } from '../../app/organization'
+import { Button } from '../../ui/button'
 import { Code } from '../../ui/code'
 import { Notice } from '../../ui/notice'
 import { Panel } from '../../ui/panel'
@@ -8,6 +9,7 @@ import { Skeleton } from '../../ui/skeleton'
 import { Visible } from '../../ui/visible'
 import { spaced } from '../audit/words'
 import { Changes } from './changes'
+import { fixOf } from './fixes'
 import { isOwnFile } from './lines'
 import { subjectName } from './names'
 import type { Proposal, Simulation } from './queries'
@@ -19,9 +21,11 @@ interface Props {
   title: string | null
   /** Shows a line of the own rules. */
   onLine?: (line: number) => void
+  /** Takes a corrected text. */
+  onText?: (text: string) => void
 }
 
-export function Effect({ proposing: { proposed, problem, retry }, title, onLine }: Props) {
+export function Effect({ proposing: { proposed, problem, retry }, title, onLine, onText }: Props) {
   return (
     <>
       {problem && (
@@ -42,7 +46,12 @@ export function Effect({ proposing: { proposed, problem, retry }, title, onLine 
               {proposed.proposal.ok ? (
                 <Changes changes={proposed.proposal.changes} />
               ) : (
-                <Problems problems={proposed.proposal.problems} onLine={onLine} />
+                <Problems
+                  problems={proposed.proposal.problems}
+                  text={proposed.text}
+                  onLine={onLine}
+                  onText={onText}
+                />
               )}
             </>
           ) : (
@@ -69,24 +78,38 @@ const counted = (count: number, word: string) => `${count.toLocaleString()} ${wo
 
 interface ProblemsProps {
   problems: Proposal['problems']
+  /** The text that has them. */
+  text?: string
   onLine?: (line: number) => void
+  onText?: (text: string) => void
 }
 
-export function Problems({ problems, onLine }: ProblemsProps) {
+export function Problems({ problems, text = '', onLine, onText }: ProblemsProps) {
   return (
     <ul className="space-y-1.5 text-sm">
-      {problems.map(({ file, line, reason }) => (
-        <li key={`${file}:${line}: ${reason}`} className="text-danger-text">
-          {line !== null && onLine && isOwnFile(file) ? (
-            <button type="button" className="link" onClick={() => onLine(line)}>
-              Line {line}
-            </button>
-          ) : (
-            `${file}${line === null ? '' : ` line ${line}`}`
-          )}
-          : <Visible text={reason} />
-        </li>
-      ))}
+      {problems.map((problem) => {
+        const { file, line, reason } = problem
+        const fix = onText && fixOf(problem, text)
+        return (
+          <li key={`${file}:${line}: ${reason}`} className="text-danger-text">
+            {line !== null && onLine && isOwnFile(file) ? (
+              <button type="button" className="link" onClick={() => onLine(line)}>
+                Line {line}
+              </button>
+            ) : (
+              `${file}${line === null ? '' : ` line ${line}`}`
+            )}
+            : <Visible text={reason} />
+            {fix && (
+              <span className="mt-1 block">
+                <Button size="sm" onClick={() => onText(fix.text)}>
+                  {fix.label}
+                </Button>
+              </span>
+            )}
+          </li>
+        )
+      })}
     </ul>
   )
 }

@@ -2,16 +2,22 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Table2 } from 'lucide-react'
 import { type ReactNode, useMemo, useState } from 'react'
+import { useQuery } from 'urql'
 import { Chip, FilterBar, FilterMenu, NothingMatches } from '../../app/filters'
+import { useOrg } from '../../app/organization'
 import { Panel } from '../../ui/panel'
 import { say } from '../../ui/toast-store'
+import { AsMember, MemberFilter, useMember } from './as-member'
 import { CellDetails } from './cell-details'
 import { type CellState, filtered, rowsOf, SUBJECTS } from './cells'
+import { expectationsOf } from './expectations'
+import { Expectations } from './expectations-view'
 import { type Cell, isSame } from './lines'
 import { Matrix } from './matrix'
 import { fixedReason, subjectName } from './names'
-import type { General, Permissions, Policy, Proposal } from './queries'
+import { type General, type Permissions, type Policy, type Proposal, UsesQuery } from './queries'
 import type { DraftState } from './use-draft'
+import { DAYS } from './use-proposal'
 import { Workspace } from './workspace'
 
 interface Props {
@@ -29,22 +35,34 @@ interface Props {
 }
 
 export function MatrixView(props: Props) {
-  const { policy, permissions, general, state, proposal, canEdit, onRefused, children } = props
-  const { q, role, own } = useSearch({ from: '/inside/o/$org/policies' })
+  const { policy, permissions, general, state, proposal, onRefused, children } = props
+  const org = useOrg()
+  const { q, role, own, never, member: userId } = useSearch({ from: '/inside/o/$org/policies' })
   const navigate = useNavigate({ from: '/o/$org/policies' })
-  const filters = { q, role, own }
+  const member = useMember(userId)
+  const canEdit = props.canEdit && userId === undefined
+  const filters = { q, role, own, never, member: userId }
   const set = (change: Partial<typeof filters>) =>
     void navigate({ search: (before) => ({ ...before, ...change }), replace: true })
   const [at, setAt] = useState<Cell | null>(null)
   const [pointed, point] = useState<Cell | null>(null)
   const changes = proposal?.ok ? proposal.changes : undefined
+  const [{ data }] = useQuery({
+    query: UsesQuery,
+    variables: { orgId: org.id, days: DAYS },
+    requestPolicy: 'cache-and-network',
+  })
+  const uses = data?.simulatePolicy?.uses
   const rows = useMemo(
-    () => rowsOf({ policy, permissions, general, text: state.text, changes }),
-    [policy, permissions, general, state.text, changes],
+    () => rowsOf({ policy, permissions, general, text: state.text, changes, uses }),
+    [policy, permissions, general, state.text, changes, uses],
   )
-  const shown = filtered(rows, filters)
+  const shown = filtered(rows, member ? { ...filters, role: member.role } : filters)
+  const expected = policy.files.find(({ file }) => file === 'expectations.csv')?.text ?? ''
+  const judged = state.draft ? proposal : null
   const toggle = (cell: CellState) => {
     setAt(cell)
+    if (userId !== undefined) return say('To change cells, clear the member.')
     if (!canEdit) return onRefused()
     if (cell.fixed && cell.own === null) return say(fixedReason(cell.fixed))
     state.click(cell, cell.allowed)
@@ -65,16 +83,24 @@ export function MatrixView(props: Props) {
         <Chip on={own === true} onToggle={() => set({ own: own ? undefined : true })}>
           Differs from the general rules
         </Chip>
+        <Chip on={never === true} onToggle={() => set({ never: never ? undefined : true })}>
+          Never used in {DAYS} days
+        </Chip>
+        {org.can('member.view') && (
+          <MemberFilter value={userId} member={member} onValue={(next) => set({ member: next })} />
+        )}
       </FilterBar>
       <Workspace
         beside={
           <>
+            {member && <AsMember member={member} rows={rows} />}
             <Panel title="Why">
               {cell && row ? (
                 <CellDetails
                   key={policy.version}
                   cell={cell}
                   meaning={row.meaning}
+                  member={cell.subject === member?.role ? member : undefined}
                   change={changes?.find((change) => isSame(change, cell))}
                   onOwn={canEdit ? (effect) => state.change({ ...identity(cell), effect }) : null}
                 />
@@ -86,6 +112,9 @@ export function MatrixView(props: Props) {
               )}
             </Panel>
             {children}
+            <Expectations
+              expectations={expectationsOf({ expected, text: state.text, rows, proposal: judged })}
+            />
           </>
         }
       >
@@ -94,7 +123,9 @@ export function MatrixView(props: Props) {
         ) : (
           <NothingMatches
             icon={Table2}
-            title={own && !q && !role ? 'Nothing differs from the general rules' : undefined}
+            title={
+              own && !q && !role && !never && !userId ? 'Nothing differs from the general rules' : undefined
+            }
             filters={filters}
             onChange={set}
           />

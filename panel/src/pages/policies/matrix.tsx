@@ -134,7 +134,8 @@ interface CellProps {
 }
 
 function MatrixCell({ cell, isCurrent, onFocus, onPoint, onToggle }: CellProps) {
-  const { allowed, fixed } = cell
+  const { allowed, fixed, calls } = cell
+  const count = calls ? calls.allowed + calls.refused : 0
   const mark = markOf(cell)
   const isDraft = mark === 'draft'
   const Icon = allowed ? Check : Minus
@@ -162,6 +163,11 @@ function MatrixCell({ cell, isCurrent, onFocus, onPoint, onToggle }: CellProps) 
       >
         <Icon size={16} strokeWidth={allowed ? 2.6 : 2} />
         {fixed && <Lock size={11} className="text-faint" />}
+        {count > 0 && (
+          <span className="text-2xs tabular-nums text-muted">
+            {count.toLocaleString(undefined, { notation: 'compact' })}
+          </span>
+        )}
         {mark && (
           <span className={cx('text-2xs', isDraft ? 'text-warn-text' : 'text-accent-text')}>{mark}</span>
         )}

@@ -16,7 +16,7 @@ export function markOf(cell: CellState): 'draft' | 'own' | 'by own' | null {
 
 /** "contact.view for Viewer: no, own line: deny, in the draft". With the words of the mark. */
 export function cellName(cell: CellState): string {
-  const { subject, permission, allowed, own, fixed } = cell
+  const { subject, permission, allowed, own, fixed, calls } = cell
   const mark = markOf(cell)
   return [
     `${permission} for ${subjectName(subject)}: ${allowed ? 'yes' : 'no'}`,
@@ -24,9 +24,17 @@ export function cellName(cell: CellState): string {
     mark === 'by own' && 'by own lines about other roles',
     mark === 'draft' && 'in the draft',
     fixed && 'only the operator can change it',
+    calls && callWords(calls),
   ]
     .filter(Boolean)
     .join(', ')
+}
+
+/** "12 calls allowed, 1 call refused"; null without calls. */
+export function callWords({ allowed, refused }: NonNullable<CellState['calls']>): string | null {
+  const counted = (count: number) => `${count.toLocaleString()} ${count === 1 ? 'call' : 'calls'}`
+  const words = [allowed && `${counted(allowed)} allowed`, refused && `${counted(refused)} refused`]
+  return words.filter(Boolean).join(', ') || null
 }
 
 /** Why a cell can't be changed within the organization. */

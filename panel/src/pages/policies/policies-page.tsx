@@ -94,7 +94,13 @@ function Workbench({ policy, permissions, general, refetch }: Props) {
   const effect = (
     <>
       {!draft && canEdit && <NoDraft onText={tab === 'text' ? null : () => toText()} />}
-      <Effect proposing={proposing} title={draft ? 'The draft changes' : null} onLine={toText} />
+      <Effect
+        proposing={proposing}
+        title={draft ? 'The draft changes' : null}
+        onLine={toText}
+        // The correction of an earlier text would undo what was typed since.
+        onText={proposed ? state.type : undefined}
+      />
     </>
   )
   const isReady = draft !== null && !isBehind && proposed?.proposal.ok
@@ -129,6 +135,7 @@ function Workbench({ policy, permissions, general, refetch }: Props) {
         <Workspace beside={effect}>
           <TextView
             policy={policy}
+            permissions={permissions}
             text={text}
             onText={canEdit ? state.type : null}
             problems={draft ? (proposed?.proposal.problems ?? []) : []}

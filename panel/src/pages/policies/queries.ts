@@ -34,6 +34,13 @@ export const SimulateQuery = graphql(`
   }
 `)
 
+/** The recorded calls, which are the same for every text. */
+export const UsesQuery = graphql(`
+  query PolicyUses($orgId: Id!, $days: Int!) {
+    simulatePolicy(orgId: $orgId, text: "", days: $days) { uses { subject permission allowed refused } }
+  }
+`)
+
 export const MembersQuery = graphql(`
   query PolicyMembers($orgId: Id!) {
     members(orgId: $orgId, page: 1, limit: 200, sort: NAME) {
@@ -59,4 +66,5 @@ export type General = Found['general']
 export type Proposal = NonNullable<ResultOf<typeof ProposeQuery>['proposePolicy']>
 export type CellChange = Proposal['changes'][number]
 export type Simulation = NonNullable<ResultOf<typeof SimulateQuery>['simulatePolicy']>
+export type CellUse = NonNullable<ResultOf<typeof UsesQuery>['simulatePolicy']>['uses'][number]
 export type Version = NonNullable<ResultOf<typeof HistoryQuery>['policyHistory']>['data'][number]

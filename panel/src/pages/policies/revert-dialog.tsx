@@ -22,14 +22,18 @@ const Revert = graphql(`
 
 interface Props {
   id: number
+  /** The version in force. */
+  version: string
   before: string
   text: string
   changes: readonly CellChange[]
   onClose: () => void
 }
 
-export function RevertDialog({ id, before, text, changes, onClose }: Props) {
+export function RevertDialog({ id, version, before, text, changes, onClose }: Props) {
   const org = useOrg()
+  // The one that the reader saw first: a version published meanwhile is a conflict.
+  const [seen] = useState(version)
   const revert = useFormAct(Revert)
   const [reason, setReason] = useState('')
   const [problem, setProblem] = useState<string | null>(null)
@@ -37,7 +41,8 @@ export function RevertDialog({ id, before, text, changes, onClose }: Props) {
     const wrong = refusal(reason, boundsOf('RevertPolicyInput.reason'))
     setProblem(wrong)
     if (wrong) return
-    const { error } = await revert({ orgId: org.id, input: { versionId: id, reason } }, { quiet: true })
+    const input = { version: seen, versionId: id, reason }
+    const { error } = await revert({ orgId: org.id, input }, { quiet: true })
     if (error) return setProblem(fieldErrors(error).reason ?? wordsOf(error))
     say(`Version ${id} is in force again`)
     onClose()

@@ -3,11 +3,13 @@ import { type RefObject, useId } from 'react'
 import { CodeBlock } from '../../ui/code'
 import { cx } from '../../ui/cx'
 import { Panel } from '../../ui/panel'
+import { AddLine } from './add-line'
 import { isOwnFile } from './lines'
-import type { Policy, Proposal } from './queries'
+import type { Permissions, Policy, Proposal } from './queries'
 
 interface Props {
   policy: Policy
+  permissions: Permissions
   text: string
   /** Null: it can't be changed. */
   onText: ((text: string) => void) | null
@@ -17,7 +19,7 @@ interface Props {
   area: RefObject<HTMLTextAreaElement | null>
 }
 
-export function TextView({ policy, text, onText, problems, unused, area }: Props) {
+export function TextView({ policy, permissions, text, onText, problems, unused, area }: Props) {
   const id = useId()
   const [own, ...others] = policy.files
   const isWrong = (line: number) =>
@@ -70,6 +72,7 @@ export function TextView({ policy, text, onText, problems, unused, area }: Props
             className="min-w-0 grow resize-none overflow-x-auto overflow-y-hidden bg-canvas px-3 py-2 whitespace-pre outline-none read-only:bg-sunken"
           />
         </div>
+        {onText && <AddLine permissions={permissions} text={text} onText={onText} />}
       </Panel>
       {others.map(
         (file) =>

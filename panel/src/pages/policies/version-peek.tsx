@@ -122,6 +122,7 @@ export function VersionPeek({ policy, id, isInForce, known, against, onAgainst, 
       {reverting && version && proposing.proposed && (
         <RevertDialog
           id={id}
+          version={policy.version}
           changes={proposing.proposed.proposal.changes}
           before={policy.text ?? ''}
           text={text}

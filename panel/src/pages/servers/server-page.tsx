@@ -3,6 +3,7 @@ import { Link, useParams } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
+import { lazyPart } from '../../app/lazy-page'
 import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
 import { PageBody, PageHeader } from '../../ui/page'
@@ -15,6 +16,8 @@ import { Agents } from './agents'
 import { EditServer } from './edit-server'
 import { Health } from './health'
 import { Unconfirmed } from './unconfirmed'
+
+const LoadHistory = lazyPart(() => import('./load-history'), 'LoadHistory')
 
 /** Measurements trigger no change events, so poll them while the page is shown. */
 const MEASURED_MS = 10_000
@@ -86,6 +89,9 @@ export function ServerPage() {
             <Gate on={server} may="server.edit">
               <EditServer server={server} />
             </Gate>
+          </div>
+          <div className="min-w-0 lg:col-span-2">
+            <LoadHistory serverId={server.id} />
           </div>
         </div>
       </PageBody>

@@ -1,5 +1,6 @@
-// Stacked bars by day, as SVG: it follows the theme, and forced colours leave it alone. The table has the same numbers.
+// Stacked bars by day. The table has the same numbers.
 import { scaleBand, scaleLinear } from 'd3-scale'
+import { PlotFrame, STROKE } from '../../ui/plot-frame'
 import { shortDay } from './period'
 import type { Series } from './series'
 
@@ -30,60 +31,25 @@ export function Plot({ label, days, series, line, format, tick: short }: Props) 
     .nice(TICKS)
     .range([100, 0])
   const x = scaleBand().domain(days).range([0, 100]).paddingInner(0.2).paddingOuter(0.1)
-  const ticks = y.ticks(TICKS).filter(Number.isInteger)
+  const values = y
+    .ticks(TICKS)
+    .filter(Number.isInteger)
+    .map((tick) => ({ at: y(tick), text: short(tick) }))
   const every = Math.ceil(days.length / LABELS)
+  const labels = days
+    .filter((_, at) => at % every === 0)
+    .map((day) => ({ at: x(day) ?? 0, text: shortDay(day) }))
+    .filter(({ at }) => at < 90)
   return (
-    <div className="pt-2">
-      <div className="flex gap-2">
-        <div aria-hidden className="relative h-56 w-20 shrink-0 text-xs text-muted tabular-nums">
-          {ticks.map((tick) => (
-            <span
-              key={tick}
-              className="absolute right-0 -translate-y-1/2 whitespace-nowrap"
-              style={{ top: `${y(tick)}%` }}
-            >
-              {short(tick)}
-            </span>
-          ))}
-        </div>
-        <svg
-          role="img"
-          aria-label={label}
-          viewBox="0 0 100 100"
-          preserveAspectRatio="none"
-          className="h-56 min-w-0 grow overflow-visible"
-        >
-          {ticks.map((tick) => (
-            <line key={tick} x1={0} x2={100} y1={y(tick)} y2={y(tick)} {...STROKE} stroke="var(--line)" />
-          ))}
-          {days.map((day, at) => (
-            <Bar key={day} day={day} at={at} series={series} total={totals[at] ?? 0} {...{ x, y, format }} />
-          ))}
-          {line && <path d={stepped(line, y)} {...STROKE} {...LINE} />}
-        </svg>
-      </div>
-      <div aria-hidden className="relative ml-22 h-6 text-xs text-muted">
-        {days.map((day, at) =>
-          at % every === 0 && (x(day) ?? 0) < 90 ? (
-            <span
-              key={day}
-              className={
-                (at / every) % 2 === 1
-                  ? 'absolute top-1 whitespace-nowrap max-sm:hidden'
-                  : 'absolute top-1 whitespace-nowrap'
-              }
-              style={{ left: `${x(day)}%` }}
-            >
-              {shortDay(day)}
-            </span>
-          ) : null,
-        )}
-      </div>
-    </div>
+    <PlotFrame {...{ label, values, labels }}>
+      {days.map((day, at) => (
+        <Bar key={day} day={day} at={at} series={series} total={totals[at] ?? 0} {...{ x, y, format }} />
+      ))}
+      {line && <path d={stepped(line, y)} {...STROKE} {...LINE} />}
+    </PlotFrame>
   )
 }
 
-const STROKE = { vectorEffect: 'non-scaling-stroke', fill: 'none' } as const
 /** The look of the budget, in the plot and in its legend. */
 export const LINE = { stroke: 'var(--ink)', strokeWidth: 1.5, strokeDasharray: '5 4' } as const
 

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Sends the messages of a FAILED or INTERRUPTED turn again, with the conversation's next turn, and returns that turn.
-/// The messages move to it, so a turn is retried once.
+/// The messages move to it, so a turn is retried once. They reopen a resolved conversation, as new ones do.
 ///
 /// # Errors
 /// `NOT_FOUND`; `ARCHIVED`, also if the agent was deleted; `CONFLICT` for a turn in another state or without messages,
@@ -43,6 +43,7 @@ pub async fn retry(scope: &Scope, id: TurnId) -> Result<TurnId> {
         return Err(Problem::new(Code::Conflict, "The turn has no messages: another turn has them."));
     };
     let seqs = Some((first.seq, last.seq));
+    conversations::reopen(&tx, turn.conversation_id).await?;
     let next = queue_turn(&tx, &agent, turn.conversation_id, Cause::caller(&tx), seqs).await?;
     conversations::resend_messages(&tx, turn.conversation_id, id, next).await?;
     announce(&tx, ChangeOp::Updated, turn.conversation_id, id);

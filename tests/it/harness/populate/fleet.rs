@@ -39,6 +39,13 @@ impl Filler<'_> {
         ];
         all.servers.push(self.insert("servers", row).await);
         let row = vec![
+            ("server_id", all.servers[0].into()),
+            ("period_at", (self.app.clock.now().0 - 300_000 * (1 + number(i))).into()),
+            ("cpu_avg", some.then_some(12.5_f64).into()),
+            ("cpu_max", some.then_some(25.0_f64).into()),
+        ];
+        self.link("server_loads", row).await;
+        let row = vec![
             ("name", text(format!("image {n}"))),
             ("reference", text(format!("registry.example/agent:{n}"))),
             ("default_model", some.then(|| "model-1".to_owned()).into()),
