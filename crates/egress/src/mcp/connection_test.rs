@@ -75,11 +75,12 @@ impl Tester {
         loop {
             let listed = self.ask(LISTS, page).await;
             let listed = listed.map_err(|why| format!("It did not list its tools: {why}"))?;
-            let listed = Fields::read(listed.as_bytes());
-            names.extend(listed.iter().flat_map(tools::listed).map(|tool| tool.name));
+            let result = Fields::read(listed.as_bytes());
+            let Some(tools) = result.as_ref().and_then(tools::read_page) else { return Ok(()) };
+            names.extend(tools.tools.into_iter().map(|tool| tool.name));
             // With more, the list is not known to be complete.
             names.truncate(bounds::LIST);
-            let Some(cursor) = listed.and_then(|listed| listed.text("nextCursor")) else {
+            let Some(cursor) = result.and_then(|result| result.text("nextCursor")) else {
                 found.listed = (names.len() < bounds::LIST).then_some(names);
                 return Ok(());
             };
