@@ -123,14 +123,11 @@ export function RadioGroup<Value extends string>({
 }: RadioProps<Value>) {
   const name = useId()
   return (
-    <fieldset className="relative min-w-0" aria-invalid={error ? true : undefined}>
-      <legend className={cx('mb-1.5 text-sm font-medium', hideLabel && 'sr-only')}>{label}</legend>
-      {doc && (
-        // Not in the legend, whose text is the group's name.
-        <span className="absolute top-0 right-0">
-          <FieldDocLink to={doc} />
-        </span>
-      )}
+    <fieldset className="min-w-0" aria-labelledby={name} aria-invalid={error ? true : undefined}>
+      <legend className={cx('mb-1.5 flex items-center gap-1.5 text-sm font-medium', hideLabel && 'sr-only')}>
+        <span id={name}>{label}</span>
+        {doc && <FieldDocLink to={doc} />}
+      </legend>
       <div className={cx('flex gap-x-5 gap-y-2', row ? 'flex-wrap' : 'flex-col')}>
         {options.map((option) => (
           <label key={option.value} className="flex items-start gap-2.5">
