@@ -124,8 +124,8 @@ pub async fn delete_load_history(tx: &Tx, server: ServerId) -> Result<()> {
     load_history_queries::delete_of(tx, server).await
 }
 
-/// The length of the periods in an answer, in milliseconds. It grows with each begun day, so that every answer has about
-/// 300 points. None is longer than rows are kept.
+/// The length of the periods in an answer, in milliseconds: five minutes for each day or part of one, so an answer has
+/// 300 points at most. It covers no more than the 14 days for which rows are kept.
 fn step_of(since: Timestamp, before: Timestamp) -> Result<i64> {
     match before.0.saturating_sub(since.0) {
         ..1 => {
