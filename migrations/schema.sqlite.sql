@@ -1077,7 +1077,7 @@ CREATE TABLE event_endpoints (
     previous_until BIGINT,
     is_active BOOLEAN NOT NULL DEFAULT TRUE CHECK (is_active IN (0, 1)),
     inactive_reason TEXT CHECK (inactive_reason IN ('MANUAL', 'GONE', 'DELIVERY_FAILING')),
-    inactive_detail TEXT, -- What the last attempt came to.
+    inactive_detail TEXT, -- The outcome of the last attempt.
     failing_since BIGINT, -- Since when nothing has been accepted. Null: the last attempt was.
     created_by BIGINT,
     created_at BIGINT NOT NULL,
@@ -1231,7 +1231,7 @@ CREATE TABLE mcp_server_agents (
     mcp_server_id BIGINT NOT NULL,
     agent_id BIGINT NOT NULL,
     assigned_at BIGINT NOT NULL,
-    -- What the agent's host has said of it last, and in which launch.
+    -- The last report of the agent's host, and its launch.
     state TEXT CHECK (state IN ('IDLE', 'STARTING', 'RUNNING', 'FAILED')),
     launch_generation BIGINT,
     reported_at BIGINT,
@@ -1259,7 +1259,7 @@ CREATE TABLE mcp_server_tools (
     -- The accepted definition. Null with a digest: it is too long to be kept. Null without one: none was accepted yet.
     definition TEXT CHECK (definition IS NULL OR json_valid(definition)),
     digest TEXT,
-    -- A definition reported since, which nobody has accepted.
+    -- A later definition that has not been accepted.
     new_definition TEXT CHECK (new_definition IS NULL OR json_valid(new_definition)),
     new_digest TEXT,
     enabled BOOLEAN NOT NULL DEFAULT TRUE CHECK (enabled IN (0, 1)),
@@ -1984,7 +1984,7 @@ CREATE TABLE turns (
     yielded BOOLEAN NOT NULL DEFAULT FALSE CHECK (yielded IN (0, 1)), -- It was cancelled because a person took the conversation over.
     held BOOLEAN NOT NULL DEFAULT FALSE CHECK (held IN (0, 1)), -- It waits for another message: a person has answered what it contains.
     limited TEXT CHECK (limited IN ('REFUSED', 'PARKED', 'RESUMED')), -- How far a limit of the agent concerns it.
-    unmeasured BOOLEAN NOT NULL DEFAULT FALSE CHECK (unmeasured IN (0, 1)), -- What it cost was counted as the agent said, since nothing was measured.
+    unmeasured BOOLEAN NOT NULL DEFAULT FALSE CHECK (unmeasured IN (0, 1)), -- Its cost is the agent's own figure, because nothing was measured.
     started_at BIGINT, -- When the agent got it.
     ended_at BIGINT,
     created_at BIGINT NOT NULL,

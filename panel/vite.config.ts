@@ -124,7 +124,7 @@ const groups = [
   {
     name: 'shared',
     test: new RegExp(
-      `${module('react|react-dom|scheduler|@tanstack/(?!react-virtual|virtual)[^/]+|urql|@urql/core|@0no-co/[^/]+|wonka|gql.tada').source}|/src/(keys/(registry|match|use-actions)|api/(errors|client|requests|session|connection|chunk|current-client|lazy-socket|graphql|use-act)|app/(lazy-page|root|search|person|drafts|page-failed|title|last-organization|not-found)|ui/(icon|button|problem|empty|overlays|theme|skeleton|toast-store|kbd|cx)|permissions/why-store)\\.`,
+      `${module('react|react-dom|scheduler|@tanstack/(?!react-virtual|virtual)[^/]+|urql|@urql/core|@0no-co/[^/]+|wonka|gql.tada').source}|/src/(keys/(registry|match|use-actions)|api/(errors|client|requests|session|connection|chunk|current-client|lazy-socket|graphql|use-act)|app/(lazy-page|root|search|person|drafts|page-failed|title|last-organization|not-found)|ui/(icon|button|problem|empty|overlays|theme|skeleton|toast-store|kbd|cx|doc-link)|permissions/why-store)\\.`,
     ),
     priority: 4,
   },

@@ -91,7 +91,7 @@ CREATE TABLE channel_whitelist (
     CONSTRAINT channel_whitelist_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE
 );
 
--- Who was refused: the last origins of each channel. What is refused is counted in memory and written once a second.
+-- The last refused origins of each channel. Refusals are counted in memory and written once a second.
 CREATE TABLE channel_refusals (
     organization_id BIGINT NOT NULL,
     channel_id BIGINT NOT NULL,

@@ -124,7 +124,7 @@ CREATE TABLE turns (
     yielded BOOLEAN NOT NULL DEFAULT FALSE, -- It was cancelled because a person took the conversation over.
     held BOOLEAN NOT NULL DEFAULT FALSE, -- It waits for another message: a person has answered what it contains.
     limited TEXT CHECK (limited IN ('REFUSED', 'PARKED', 'RESUMED')), -- How far a limit of the agent concerns it.
-    unmeasured BOOLEAN NOT NULL DEFAULT FALSE, -- What it cost was counted as the agent said, since nothing was measured.
+    unmeasured BOOLEAN NOT NULL DEFAULT FALSE, -- Its cost is the agent's own figure, because nothing was measured.
     started_at BIGINT, -- When the agent got it.
     ended_at BIGINT,
     created_at BIGINT NOT NULL,

@@ -59,7 +59,7 @@ CREATE TABLE refused_destinations (
 );
 CREATE UNIQUE INDEX refused_destinations_host ON refused_destinations (organization_id, agent_id, host, port);
 
--- What the organization spends in a month of its time zone. All money is in millionths of its currency.
+-- The organization's spending in a month of its time zone. All money is in millionths of its currency.
 CREATE TABLE organization_months (
     organization_id BIGINT NOT NULL,
     from_at BIGINT NOT NULL, -- When the month begins.

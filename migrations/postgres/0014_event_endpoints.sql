@@ -11,7 +11,7 @@ CREATE TABLE event_endpoints (
     previous_until BIGINT,
     is_active BOOLEAN NOT NULL DEFAULT TRUE,
     inactive_reason TEXT CHECK (inactive_reason IN ('MANUAL', 'GONE', 'DELIVERY_FAILING')),
-    inactive_detail TEXT, -- What the last attempt came to.
+    inactive_detail TEXT, -- The outcome of the last attempt.
     failing_since BIGINT, -- Since when nothing has been accepted. Null: the last attempt was.
     created_by BIGINT,
     created_at BIGINT NOT NULL,

@@ -210,7 +210,7 @@ CREATE INDEX agents_image ON agents (organization_id, image_id);
 CREATE INDEX agents_spawning ON agents (status_changed_at) WHERE status = 'SPAWNING';
 CREATE INDEX agents_restarting ON agents (restart_at) WHERE restart_at IS NOT NULL;
 
--- What an agent was at a time: its settings and what it worked with, never its secrets. Rows are never changed.
+-- Revisions of agents: their settings and assignments, never their secrets. Rows are never changed.
 CREATE TABLE agent_revisions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,

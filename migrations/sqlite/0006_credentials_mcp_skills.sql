@@ -93,7 +93,7 @@ CREATE TABLE mcp_server_agents (
     mcp_server_id BIGINT NOT NULL,
     agent_id BIGINT NOT NULL,
     assigned_at BIGINT NOT NULL,
-    -- What the agent's host has said of it last, and in which launch.
+    -- The last report of the agent's host, and its launch.
     state TEXT CHECK (state IN ('IDLE', 'STARTING', 'RUNNING', 'FAILED')),
     launch_generation BIGINT,
     reported_at BIGINT,
@@ -121,7 +121,7 @@ CREATE TABLE mcp_server_tools (
     -- The accepted definition. Null with a digest: it is too long to be kept. Null without one: none was accepted yet.
     definition TEXT CHECK (definition IS NULL OR json_valid(definition)),
     digest TEXT,
-    -- A definition reported since, which nobody has accepted.
+    -- A later definition that has not been accepted.
     new_definition TEXT CHECK (new_definition IS NULL OR json_valid(new_definition)),
     new_digest TEXT,
     enabled BOOLEAN NOT NULL DEFAULT TRUE CHECK (enabled IN (0, 1)),
@@ -167,7 +167,7 @@ CREATE TABLE skill_agents (
 );
 CREATE INDEX skill_agents_agent ON skill_agents (organization_id, agent_id);
 
--- What a skill was at a time. Rows are never changed.
+-- Versions of skills. Rows are never changed.
 CREATE TABLE skill_versions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,

@@ -27,7 +27,7 @@ impl NewPassword {
         }
         if !io::stdin().is_terminal() {
             return Err(Failure::invalid(
-                "there is no terminal to ask for the password: pass it on standard input with --password-stdin",
+                "no terminal to ask for the password: pass it on standard input with --password-stdin",
             ));
         }
         let password: SecretString = rpassword::prompt_password("Password: ")?.into();

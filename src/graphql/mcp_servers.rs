@@ -55,7 +55,7 @@ impl Record for McpServer {
                 )
                 .column::<McpWorkspace>(
                     "workspace",
-                    "What it sees of its agent's home, as a program with secrets beside a plain process. One in the agent's \
+                    "Its view of its agent's home, as a program with secrets beside a plain process. One in the agent's \
                      sandbox sees the home anyway; one beside a container never does.",
                 )
                 .sql::<i64>(

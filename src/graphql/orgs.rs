@@ -132,13 +132,13 @@ fn settings(spec: Spec) -> Spec {
     spec.column::<Option<i64>>("backup_retention", "The number of backups to keep per agent.")
         .column::<Option<String>>("backup_cron", "When agents are backed up, as a cron expression.")
         .column::<Option<i64>>("cost_guard_tokens_per_hour", "Tokens per hour at which the cost guard acts.")
-        .column::<CostGuardAction>("cost_guard_action", "What the cost guard does.")
+        .column::<CostGuardAction>("cost_guard_action", "The action of the cost guard.")
         .column::<String>("currency", "The currency of its money, such as `USD`. Only prices in this currency count.")
         .column::<Option<i64>>(
             "monthly_budget_micro",
             "The amount that all its agents may spend in a calendar month, in millionths of the currency. Null: no budget.",
         )
-        .column::<CostGuardAction>("budget_action", "What happens when that budget is spent.")
+        .column::<CostGuardAction>("budget_action", "The action when that budget is spent.")
         .column::<bool>("trace_content", "Whether traces contain prompts and answers.")
         .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session starts over.")
         .column::<Option<i64>>("transcript_retention_days", "How many days transcripts are kept.")
@@ -172,7 +172,7 @@ fn settings(spec: Spec) -> Spec {
 
 /// What contains its agents (money, model credentials, the network), and what is to be erased.
 fn contained(spec: Spec) -> Spec {
-    spec.embedded::<OrganizationSpending>("spending", "(1 = 1)", "What its agents have spent this month.")
+    spec.embedded::<OrganizationSpending>("spending", "(1 = 1)", "The spending of its agents in this month.")
         .many::<ModelCredential>(
             "model_credentials",
             Many { by: "t.organization_id", filter: "t.archived_at IS NULL", ..Many::default() },

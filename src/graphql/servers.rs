@@ -223,7 +223,7 @@ pub struct Profile {
     pub name: String,
     /// The name for people.
     pub title: String,
-    /// What it is, in a sentence.
+    /// A description in one sentence.
     pub description: String,
     /// The interface with which it speaks to its model: `OPENAI_CHAT`, `OPENAI_RESPONSES`, `ANTHROPIC` or `GEMINI`.
     pub interface: String,

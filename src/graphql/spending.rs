@@ -27,7 +27,7 @@ pub struct OrganizationSpending;
 impl Record for OrganizationSpending {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            let about = "What the organization's agents have spent this calendar month, in its time zone.";
+            let about = "The spending of the organization's agents in this calendar month, in its time zone.";
             let of = |column: &str| {
                 format!(
                     "COALESCE((SELECT m.{column} FROM organization_months m WHERE m.organization_id = t.id \
@@ -55,7 +55,8 @@ const HOUR_LIMIT: &str = "(CASE t.cost_guard_mode WHEN 'OFF' THEN NULL WHEN 'CUS
 impl Record for AgentSpending {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            let about = "What an agent has spent this calendar month, in the organization's time zone, and this hour.";
+            let about =
+                "An agent's spending in this calendar month, in the organization's time zone, and in this hour.";
             let of = |column: &str| {
                 format!(
                     "COALESCE((SELECT m.{column} FROM agent_months m WHERE m.organization_id = t.organization_id \
@@ -156,8 +157,7 @@ pub struct ModelDay;
 impl Record for ModelDay {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            let about =
-                "What an agent's calls of a model have cost in a day of the organization's time zone.";
+            let about = "The cost of an agent's calls of a model in a day of the organization's time zone.";
             let spec = Spec::new("ModelDay", "model_days t", about)
                 .permission(Permission::OrganizationView)
                 .column::<String>("day", "The day, such as `2026-06-01`.")

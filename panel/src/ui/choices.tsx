@@ -2,6 +2,7 @@
 import { type ReactNode, useId } from 'react'
 import { useRefusal } from '../permissions/refusal'
 import { cx } from './cx'
+import { type DocPart, FieldDocLink } from './doc-link'
 
 const MARK =
   'peer h-4.5 shrink-0 appearance-none border border-outline bg-canvas checked:border-accent disabled:opacity-55 aria-disabled:opacity-55'
@@ -105,6 +106,8 @@ interface RadioProps<Value extends string> {
   hideLabel?: boolean
   /** Lays the options out side by side. */
   row?: boolean
+  /** The part of the documentation. */
+  doc?: DocPart
   error?: string | null
 }
 
@@ -115,12 +118,16 @@ export function RadioGroup<Value extends string>({
   options,
   hideLabel,
   row,
+  doc,
   error,
 }: RadioProps<Value>) {
   const name = useId()
   return (
-    <fieldset className="min-w-0" aria-invalid={error ? true : undefined}>
-      <legend className={cx('mb-1.5 text-sm font-medium', hideLabel && 'sr-only')}>{label}</legend>
+    <fieldset className="min-w-0" aria-labelledby={name} aria-invalid={error ? true : undefined}>
+      <legend className={cx('mb-1.5 flex items-center gap-1.5 text-sm font-medium', hideLabel && 'sr-only')}>
+        <span id={name}>{label}</span>
+        {doc && <FieldDocLink to={doc} />}
+      </legend>
       <div className={cx('flex gap-x-5 gap-y-2', row ? 'flex-wrap' : 'flex-col')}>
         {options.map((option) => (
           <label key={option.value} className="flex items-start gap-2.5">

@@ -1,6 +1,7 @@
 // A control with its label, hint and error, linked for screen readers.
 import { cloneElement, type ReactElement, type ReactNode, useId } from 'react'
 import { cx } from './cx'
+import { type DocPart, FieldDocLink } from './doc-link'
 
 interface ControlProps {
   id?: string
@@ -14,6 +15,8 @@ interface Props {
   hint?: ReactNode
   error?: string | null
   optional?: boolean
+  /** The part of the documentation, where the hint can't explain enough. */
+  doc?: DocPart
   /** A link or small button at the right of the label. */
   aside?: ReactNode
   /** Hides the label visually; screen readers still read it. */
@@ -23,18 +26,21 @@ interface Props {
   children: ReactElement<ControlProps>
 }
 
-export function Field({ label, hint, error, optional, aside, hideLabel, className, children }: Props) {
+export function Field({ label, hint, error, optional, doc, aside, hideLabel, className, children }: Props) {
   const made = useId()
   const id = children.props.id ?? made
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')
   return (
     <div className={cx('min-w-0 space-y-1', className)}>
       <div className={cx('flex items-baseline justify-between gap-2', hideLabel && 'sr-only')}>
-        <label htmlFor={id} className="text-sm font-medium">
-          {label}
-          {/* The space separates the words for screen readers. */}
-          {optional && <span className="ml-0.5 font-normal text-faint"> optional</span>}
-        </label>
+        <span className="flex min-w-0 items-center gap-1.5">
+          <label htmlFor={id} className="text-sm font-medium">
+            {label}
+            {/* The space separates the words for screen readers. */}
+            {optional && <span className="ml-0.5 font-normal text-faint"> optional</span>}
+          </label>
+          {doc && <FieldDocLink to={doc} />}
+        </span>
         {aside}
       </div>
       {cloneElement(children, {

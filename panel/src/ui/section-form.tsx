@@ -5,7 +5,7 @@ import { cloneElement, createContext, type ReactElement, type ReactNode, useCont
 import { useRefusal } from '../permissions/refusal'
 import { Button } from './button'
 import { Switch } from './choices'
-import { DocLink } from './doc-link'
+import { DocLink, type DocPart } from './doc-link'
 import { Field } from './field'
 import { LeaveDialog, leaves } from './leave'
 import { Notice } from './notice'
@@ -147,6 +147,7 @@ interface FieldProps<V extends Values> extends Omit<PartProps<V>, 'children'> {
   label: ReactNode
   hint?: ReactNode
   optional?: boolean
+  doc?: DocPart
   /** The control that the label belongs to. */
   children: ReactElement<{ id?: string }>
 }

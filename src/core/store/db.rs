@@ -307,7 +307,7 @@ impl Db {
     /// whether the log is empty: it is not while another process reads it.
     ///
     /// # Errors
-    /// Another process keeps the file busy, or there is no space for a copy of it.
+    /// Another process keeps the file busy, or the disk has no space for a copy of it.
     pub async fn vacuum(&self) -> Result<bool, DbErr> {
         self.execute("VACUUM", vec![]).await?;
         let empty = "PRAGMA wal_checkpoint(TRUNCATE)".to_owned();

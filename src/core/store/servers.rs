@@ -16,11 +16,11 @@ use sqlx::{
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::base::{bounds::ANSWER_WAIT, problem::is_unavailable};
+use crate::base::{
+    bounds::{ANSWER_WAIT, BRIEF_WAIT},
+    problem::is_unavailable,
+};
 
-/// The longest that one of several servers may take to accept a connection: one whose machine is gone never answers,
-/// and the next one may be the primary now.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// How several servers are listed.
 const LISTED: &str = "list the servers in front of the path: postgres://USER@A:5432,B:5432/DATABASE";
 
@@ -34,7 +34,8 @@ pub(crate) struct Servers {
     needs_primary: bool,
     /// The first statement on a connection: sets its limits, and asks whether the server can be written.
     greeting: String,
-    /// How long each of several servers may take to answer.
+    /// How long each of several servers may take to answer: one whose machine is gone never does, and the next one may be
+    /// the primary now.
     patience: Duration,
     /// The last primary that a connection of any pool has found, and what tells its connections that it is replaced.
     primary: Arc<Mutex<Option<(usize, CancellationToken)>>>,
@@ -54,7 +55,7 @@ impl Servers {
         };
         let each: Vec<_> = urls.iter().map(options).collect::<Result<_, _>>().context("database.url")?;
         Ok(Self {
-            patience: PATIENCE.min(wait / (each.len() as u32 + 1)),
+            patience: BRIEF_WAIT.min(wait / (each.len() as u32 + 1)),
             each: each.into(),
             needs_primary,
             greeting: "SELECT current_setting('transaction_read_only') AS read_only".to_owned(),
@@ -203,7 +204,7 @@ mod tests {
     use super::*;
 
     fn of(url: &str) -> anyhow::Result<Servers> {
-        Servers::of(url, PATIENCE)
+        Servers::of(url, BRIEF_WAIT)
     }
 
     #[test]

@@ -172,13 +172,13 @@ pub struct UpdateAgentInput {
     /// Tokens per hour at which the cost guard acts: input, output and those written to a cache, of the last 60 minutes.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub cost_guard_tokens_per_hour: MaybeUndefined<i64>,
-    /// What the cost guard does.
+    /// The action of the cost guard.
     pub cost_guard_action: MaybeUndefined<CostGuardAction>,
     /// Its budget for a calendar month, in millionths of the organization's currency. Null: no budget of its own.
     /// Needs the permission `organization.edit` as well.
     #[graphql(directive = bounds::apply(range(1, 1_000_000_000_000_000)))]
     pub monthly_budget_micro: MaybeUndefined<i64>,
-    /// What happens when that budget is spent. Needs the permission `organization.edit` as well.
+    /// The action when that budget is spent. Needs the permission `organization.edit` as well.
     #[graphql(directive = bounds::apply(not_null()))]
     pub budget_action: MaybeUndefined<CostGuardAction>,
     /// Whether it has a session limit of its own.

@@ -18,18 +18,12 @@ use crate::{
 
 const PERIOD_MS: i64 = 300_000;
 
-/// The maximum length of an answer, which is as long as rows are kept.
-const RANGE_MS: i64 = 14 * DAY_MS;
-
-/// How many points a plot can show. Longer periods are put together.
-const POINTS: i64 = 300;
-
 /// The load of a server's machine in a period.
 #[derive(Debug, SimpleObject)]
 pub struct ServerLoad {
-    /// When the period begins.
+    /// The beginning of the period.
     pub since: Timestamp,
-    /// When it ends.
+    /// The end of the period.
     pub before: Timestamp,
     /// The average processor usage, in per cent. Null, like the others: not measured.
     pub cpu_average: Option<f64>,
@@ -130,14 +124,15 @@ pub async fn delete_load_history(tx: &Tx, server: ServerId) -> Result<()> {
     load_history_queries::delete_of(tx, server).await
 }
 
-/// The length of the periods in an answer, in milliseconds.
+/// The length of the periods in an answer, in milliseconds: five minutes for each day or part of one, so an answer has
+/// 300 points at most. It covers no more than the 14 days for which rows are kept.
 fn step_of(since: Timestamp, before: Timestamp) -> Result<i64> {
     match before.0.saturating_sub(since.0) {
         ..1 => {
             let detail = "`since` must be earlier than `before`.";
             Err(Problem::invalid_parameter("since", "NOT_ALLOWED", detail))
         }
-        range @ 1..=RANGE_MS => Ok(((range - 1) / (POINTS * PERIOD_MS) + 1) * PERIOD_MS),
+        range if range <= 14 * DAY_MS => Ok(((range - 1) / DAY_MS + 1) * PERIOD_MS),
         _ => {
             let detail = "At most 14 days can be read at once.";
             Err(Problem::invalid_parameter("since", "TOO_LARGE", detail))
@@ -179,8 +174,8 @@ mod tests {
         assert_eq!(step(1), Some(PERIOD_MS));
         assert_eq!(step(DAY_MS), Some(PERIOD_MS));
         assert_eq!(step(7 * DAY_MS), Some(7 * PERIOD_MS));
-        assert_eq!(step(RANGE_MS), Some(14 * PERIOD_MS));
-        assert_eq!([RANGE_MS + 1, 0, -1].map(step), [None; 3]);
+        assert_eq!(step(14 * DAY_MS), Some(14 * PERIOD_MS));
+        assert_eq!([14 * DAY_MS + 1, 0, -1].map(step), [None; 3]);
         assert!(step_of(Timestamp(i64::MIN), Timestamp(i64::MAX)).is_err());
     }
 }

@@ -97,7 +97,7 @@ pub async fn rule_of_call(tx: &Tx, server: &Callable, called: &str) -> Result<Op
 
 /// People's decisions about a tool that an agent asks for: `<server>.<tool>`, or `mcp__<server>__<tool>` in any case,
 /// with underscores for spaces and hyphens. Of several such tools the strictest counts, unless one has exactly this name:
-/// otherwise a server could pass off a tool as a harmless one. None: it is no known tool of the agent's servers.
+/// otherwise a server could pass off a tool as a harmless one. None: the agent's servers have no such tool.
 pub async fn rule_of_request(tx: &Tx, agent: AgentId, asked: &str) -> Result<Option<ToolRule>> {
     let servers = super::of_agent(tx, agent).await?;
     let folded = |text: &str| text.to_lowercase().replace([' ', '-'], "_");

@@ -79,7 +79,7 @@ pub struct UpdateOrganizationInput {
     /// those written to a cache, of the last 60 minutes.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub cost_guard_tokens_per_hour: MaybeUndefined<i64>,
-    /// What the cost guard does.
+    /// The action of the cost guard.
     #[graphql(directive = bounds::apply(not_null()))]
     pub cost_guard_action: MaybeUndefined<CostGuardAction>,
     /// The currency of its money, such as `USD`. Only prices in this currency count.
@@ -88,7 +88,7 @@ pub struct UpdateOrganizationInput {
     /// What all its agents may spend in a calendar month, in millionths of the currency. Null: no budget.
     #[graphql(directive = bounds::apply(range(1, 1_000_000_000_000_000)))]
     pub monthly_budget_micro: MaybeUndefined<i64>,
-    /// What happens when that budget is spent.
+    /// The action when that budget is spent.
     #[graphql(directive = bounds::apply(not_null()))]
     pub budget_action: MaybeUndefined<CostGuardAction>,
     /// Whether traces contain prompts and answers. Traces may be read where they are kept.

@@ -28,7 +28,7 @@ use crate::{
 /// requests for years would keep the database from other work.
 const DAYS: i32 = 90;
 
-/// What turns and model calls of a day used, of one agent, model, channel or cause.
+/// The use by turns and model calls in a day, of one agent, model, channel or cause.
 #[derive(SimpleObject)]
 pub struct DailyUsage {
     /// The day in the organization's time zone, such as `2026-06-01`.

@@ -195,12 +195,12 @@ fn settings(spec: Spec) -> Spec {
         .column::<bool>("backup_freeze", "Whether to keep every backup, regardless of the retention.")
         .column::<OverrideMode>("cost_guard_mode", "Whether it has a cost guard of its own.")
         .column::<Option<i64>>("cost_guard_tokens_per_hour", "Tokens per hour at which the cost guard acts.")
-        .column::<Option<CostGuardAction>>("cost_guard_action", "What the cost guard does.")
+        .column::<Option<CostGuardAction>>("cost_guard_action", "The action of the cost guard.")
         .column::<Option<i64>>(
             "monthly_budget_micro",
-            "What it may spend in a calendar month, in millionths of the organization's currency. Null: no budget of its own.",
+            "Its budget for a calendar month, in millionths of the organization's currency. Null: none of its own.",
         )
-        .column::<CostGuardAction>("budget_action", "What happens when that budget is spent.")
+        .column::<CostGuardAction>("budget_action", "The action when that budget is spent.")
         .column::<OverrideMode>("session_reset_mode", "Whether it has a session limit of its own.")
         .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session starts over.")
 }
@@ -312,7 +312,7 @@ fn equipment(spec: Spec) -> Spec {
 
 /// Its bounds: money, limits, the network.
 fn contained(spec: Spec) -> Spec {
-    spec.embedded::<AgentSpending>("spending", "(1 = 1)", "What it has spent this month and this hour.")
+    spec.embedded::<AgentSpending>("spending", "(1 = 1)", "Its spending in this month and this hour.")
         .one_by::<AgentLimit>(
             "limit",
             "t.id",

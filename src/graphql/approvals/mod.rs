@@ -99,7 +99,7 @@ fn decision(spec: Spec) -> Spec {
         .parts::<Option<ApprovalSpending>>(
             "spending",
             "t.spending",
-            "What a COST_GUARD proposes to allow on top. `allowSpending` allows it, or another amount, and resolves the approval.",
+            "The additional amount that a COST_GUARD proposes. `allowSpending` allows it, or another one, and resolves the approval.",
         )
         .parts::<Option<ApprovalAnswer>>("answer", "t.answer", "The answer.")
         .embedded::<ApprovalDecider>("decided_by", IS_DECIDED, "Who decided.")
@@ -162,7 +162,7 @@ pub struct ApprovalRequest {
     pub digest: Option<String>,
 }
 
-/// What a COST_GUARD proposes to allow on top: money or tokens.
+/// The additional amount that a COST_GUARD proposes: money or tokens.
 #[derive(SimpleObject)]
 pub struct ApprovalSpending {
     /// The agent whose limit is reached. Null: the organization's.

@@ -165,7 +165,7 @@ async fn a_removed_member_gets_no_more_events() {
 }
 
 #[tokio::test]
-async fn a_member_is_notified_of_other_permissions_once_they_are_in_force() {
+async fn a_member_is_notified_of_changed_permissions_once_in_force() {
     let app = TestApp::start().await;
     let kinds = json!(["ORGANIZATION", "SKILL"]);
     let mut viewer = watching(&app, &app.viewer, kinds.clone()).await;

@@ -276,7 +276,7 @@ async fn a_complete_list_forgets_the_tools_that_it_lacks() {
     assert_eq!(shop.digests().await, ["buy - -", "look 2 -"], "only a decision is kept");
     assert_eq!(shop.pins().await.unwrap(), [pin("look", "2", true)]);
     assert!(shop.calls("buy").await.contains("switched off"));
-    assert!(shop.calls("read").await.contains("nobody has accepted"));
+    assert!(shop.calls("read").await.contains("has not been accepted"));
     app.clock.advance(Duration::from_mins(2));
     shop.lists(true, &[("buy", "1")]).await;
     assert_eq!(shop.digests().await, ["buy - 1", "look 2 -"], "it waits");

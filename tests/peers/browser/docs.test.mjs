@@ -54,3 +54,17 @@ test('help leads to the manual and the keys, and says the version', async (t) =>
   const link = page.getByRole('link', { name: 'Documentation: this page' })
   assert.equal(await link.getAttribute('href'), '/docs/agents.md')
 })
+
+test('the documentation of a field opens in a new tab, and the form stays', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', at: `/o/${world.org}/agents` })
+  await page.getByRole('button', { name: 'New agent' }).click()
+  const form = page.getByRole('dialog', { name: 'New agent' })
+  await form.getByLabel('Name', { exact: true }).fill('Unfinished')
+  const [part] = await Promise.all([
+    page.waitForEvent('popup'),
+    form.getByRole('link', { name: 'Documentation: instructions' }).click(),
+  ])
+  await part.getByRole('heading', { name: 'Instructions', exact: true }).waitFor()
+  assert.match(part.url(), /\/docs\/agents\.md#instructions$/)
+  assert.equal(await form.getByLabel('Name', { exact: true }).inputValue(), 'Unfinished')
+})

@@ -69,7 +69,7 @@ test('an MCP server is made, reached in another way, given to an agent and archi
   const page = await browse(t, { as: 'ADMIN', at: `${org}/mcp-servers?open=new` })
   await dialog(page).getByLabel('Known server').selectOption({ label: 'Linear' })
   assert.equal(await dialog(page).getByRole('textbox', { name: 'Address' }).inputValue(), 'https://mcp.linear.app/mcp')
-  await dialog(page).getByRole('link', { name: 'Documentation' }).waitFor()
+  await dialog(page).getByRole('link', { name: 'Documentation', exact: true }).waitFor()
   await dialog(page).getByLabel('Name', { exact: true }).fill(name)
   await dialog(page).getByRole('textbox', { name: 'Address' }).fill('not an address')
   await dialog(page).getByRole('button', { name: 'Create the MCP server' }).click()

@@ -16,7 +16,7 @@ use tokio::{
 use super::{
     client,
     lines::Lines,
-    session::{INITIALIZE, INITIALIZED, LISTS, NO_CONVERSATION, SessionKey, truncate_name},
+    session::{INITIALIZE, INITIALIZED, LISTS, SessionKey, truncate_name},
     tools,
 };
 use crate::{bounds, fields::Fields, shared::Shared};
@@ -43,7 +43,7 @@ pub async fn test_connection(shared: Arc<Shared>, server_id: i64) -> McpTest {
     };
     let (from, to) = own.into_split();
     let tester = Tester { from: Lines::new(from, shared.memory.clone()), to, asked: 0 };
-    let key = SessionKey { server_id, conversation_id: NO_CONVERSATION };
+    let key = SessionKey { server_id, conversation_id: None };
     let serving = client::serve(Arc::clone(&shared), key, theirs, true);
     let testing = timeout(bounds::WAIT, tester.run(&mut found));
     // The end of either one ends the other.

@@ -37,8 +37,6 @@ use crate::{
 const TOOL_KIND: &str = "other";
 /// Requests of a client that wait here for a decision or a remote server: an agent could send any number.
 pub const MAX_OPEN: usize = 32;
-/// The conversation of a test's session, which no agent sees.
-pub const NO_CONVERSATION: i64 = 0;
 /// The methods that start a session, and the one that lists tools.
 pub const INITIALIZE: &str = "initialize";
 pub const INITIALIZED: &str = "notifications/initialized";
@@ -70,7 +68,8 @@ pub enum Tag {
 #[derive(Clone, Copy, Debug)]
 pub struct SessionKey {
     pub server_id: i64,
-    pub conversation_id: i64,
+    /// None: a connection test, whose answers no agent sees.
+    pub conversation_id: Option<i64>,
 }
 
 /// Output to the client's socket.
@@ -218,11 +217,9 @@ impl Session {
         self.shared.states.report_new_tools(self.key.server_id, self.is_first(), listed);
     }
 
-    /// The result of an answer without its hidden tools, if it lists tools.
+    /// The result of an answer without its hidden tools, if it lists tools. A connection test sees all.
     fn hide_tools(&self, answer: &Fields<'_>) -> Option<String> {
-        if self.key.conversation_id == NO_CONVERSATION {
-            return None;
-        }
+        self.key.conversation_id?;
         let rules = self.shared.rules.borrow().clone()?;
         tools::hide(answer.raw("result")?, self.known_tools(&rules), &mut self.changed.lock())
     }
@@ -272,7 +269,7 @@ impl Session {
             mcp_server_id: Some(self.key.server_id),
             input: called.input,
         };
-        let asking = CrossingRequest { crossing, conversation_id: Some(self.key.conversation_id), title };
+        let asking = CrossingRequest { crossing, conversation_id: self.key.conversation_id, title };
         match self.shared.services.judge(asking).await {
             CrossingDecision::Allowed | CrossingDecision::Approved => {
                 self.require_allowed(&called.name).map(drop)

@@ -53,7 +53,8 @@ impl Client {
         let socket = world.dir.path().join("12-5");
         if !socket.exists() {
             let listener = UnixListener::bind(&socket).unwrap();
-            tokio::spawn(world.gate.serve_mcp(listener, SessionKey { server_id: 5, conversation_id: 12 }));
+            let key = SessionKey { server_id: 5, conversation_id: Some(12) };
+            tokio::spawn(world.gate.serve_mcp(listener, key));
         }
         Self(BufReader::new(UnixStream::connect(socket).await.unwrap()))
     }

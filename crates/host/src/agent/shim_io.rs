@@ -134,7 +134,8 @@ impl Agent {
                     });
                     for server in &plan.mcp_servers {
                         let Some(gate) = &self.calls.gate else { break };
-                        let key = SessionKey { server_id: server.id, conversation_id: *conversation_id };
+                        let key =
+                            SessionKey { server_id: server.id, conversation_id: Some(*conversation_id) };
                         let serve = |listener| gate.serve_mcp(listener, key);
                         self.calls.sockets.listen(*conversation_id, Some(server.id), &folder, mode, serve);
                     }

@@ -71,6 +71,7 @@ export function AllowHostDialog({
     >
       <Field
         label="Host"
+        doc="approvals.md#what-is-asked"
         hint="A name such as api.example.com, or *.example.com for all names below it. No address in digits."
         error={errors.host}
       >

@@ -76,7 +76,7 @@ export function Access({ agent }: { agent: AgentRecord }) {
     <Part key={kind} kind={kind} agent={agent} items={items} onChanged={refetch} />
   )
   return (
-    <Panel title="Access">
+    <Panel title="Access" doc="tools.md">
       <div className="space-y-5 rounded-card border border-line p-4">
         {part('credential', found?.credentials)}
         {part('mcp', found?.mcpServers)}

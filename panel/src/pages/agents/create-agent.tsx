@@ -112,6 +112,7 @@ export function CreateAgent({ title = 'New agent', first, complete, children, on
       </Field>
       <Field
         label="Instructions"
+        doc="agents.md#instructions"
         optional
         hint="The agent gets them at the beginning of each conversation."
         error={errors.instructions}
@@ -133,6 +134,7 @@ export function CreateAgent({ title = 'New agent', first, complete, children, on
       )}
       <Field
         label="Image"
+        doc="hosts.md#programs"
         hint="The agent’s program. The reference agent needs no model: good for a first try."
         error={errors.imageId}
       >

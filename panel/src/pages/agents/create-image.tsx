@@ -72,6 +72,7 @@ export function CreateImage({
       </Field>
       <Field
         label="Reference"
+        doc="hosts.md#programs"
         hint="Exactly as the server’s list of programs names it, or as its registry does: example/agent:1.2."
         error={errors.reference}
       >
@@ -85,6 +86,7 @@ export function CreateImage({
       </Field>
       <Field
         label="Profile"
+        doc="agents.md#programs-that-others-wrote"
         optional
         hint="Where the program keeps its files and takes its model from. Without a profile, as the host’s owner lists it."
         error={errors.profile}

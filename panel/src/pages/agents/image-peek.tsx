@@ -63,7 +63,7 @@ export function ImagePeek({ image, isDefault, onClose, actions }: Props) {
             <SectionField form={form} name="name" label="Name">
               <TextInput value={values.name} onValue={(name) => set('name', name)} />
             </SectionField>
-            <SectionField form={form} name="reference" label="Reference">
+            <SectionField form={form} name="reference" label="Reference" doc="hosts.md#programs">
               <TextInput
                 className="font-mono text-sm"
                 spellCheck={false}
@@ -75,6 +75,7 @@ export function ImagePeek({ image, isDefault, onClose, actions }: Props) {
               form={form}
               name="profile"
               label="Profile"
+              doc="agents.md#programs-that-others-wrote"
               optional
               asText={(name) => choiceOfProfile(profiles, String(name))?.name ?? String(name)}
             >

@@ -29,6 +29,7 @@ export function ApprovalRules({ agent }: { agent: AgentSettings }) {
           form={form}
           name="approvalAskThreshold"
           label="Ask a person from a risk of"
+          doc="approvals.md#risk-rules"
           hint={riskInWords(ask, 'ask')}
           optional
         >
@@ -61,6 +62,7 @@ export function ApprovalRules({ agent }: { agent: AgentSettings }) {
         form={form}
         name="approvalCategories"
         label="Always ask for"
+        doc="approvals.md#risk-rules"
         hint="Kinds of action in words, one per line, such as payment or deletion."
         optional
         asText={(lines) => (Array.isArray(lines) && lines.length > 0 ? lines.join(', ') : 'nothing')}

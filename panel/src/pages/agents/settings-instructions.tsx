@@ -17,6 +17,7 @@ export function Instructions({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Instructions"
+      doc="agents.md#instructions"
       about={
         <>
           The agent gets them at the beginning of each conversation, and again after each change. Earlier ones

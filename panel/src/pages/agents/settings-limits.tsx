@@ -21,6 +21,7 @@ export function Limits({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Limits"
+      doc="hosts.md#isolation-and-what-is-not-bounded"
       about="For agents in containers. Empty: the server’s default. A change takes effect when the agent starts next."
       form={limits}
     >

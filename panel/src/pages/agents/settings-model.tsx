@@ -61,6 +61,7 @@ export function Model({ agent }: { agent: AgentSettings }) {
           form={model}
           name="modeOverride"
           label="Mode"
+          doc="agents.md#starting-and-changes-while-it-runs"
           hint={
             agent.offeredModes?.length
               ? 'The modes that the agent offers. Applies to each conversation from the next turn. Empty: the agent’s choice.'

@@ -80,6 +80,7 @@ function Tools({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Disabled tools"
+      doc="approvals.md#what-is-asked"
       about="Refused at the sandbox boundary: when the agent calls an MCP server, reaches a host, or asks for permission."
       form={form}
     >

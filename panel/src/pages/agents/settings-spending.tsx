@@ -32,7 +32,7 @@ function Budget({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Budget"
-      doc="money.md"
+      doc="money.md#limits"
       about="The most that the agent may spend in a calendar month. The organization’s budget applies as well."
       form={form}
     >
@@ -68,6 +68,7 @@ function CostGuard({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Cost guard"
+      doc="money.md#limits"
       about="The most tokens that the agent may use within 60 minutes: read, written and cached."
       form={form}
     >

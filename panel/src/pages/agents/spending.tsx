@@ -124,7 +124,11 @@ function Refused({ agent, onAllowed }: PartProps) {
   const refused = agent.refusedDestinations
   if (refused.length === 0) return null
   return (
-    <Panel title="Refused hosts" about="Hosts it tried to reach without permission.">
+    <Panel
+      title="Refused hosts"
+      doc="approvals.md#what-is-asked"
+      about="Hosts it tried to reach without permission."
+    >
       <ul className="divide-y divide-line rounded-card border border-line">
         {refused.slice(0, all ? undefined : SHOWN).map(({ host, port, count, lastAt, reason }) => (
           <li key={`${host}:${port}`} className="px-4 py-2.5">

@@ -21,7 +21,7 @@ test('30 days, of a launch that began before them', () => {
   })
 })
 
-test('a younger agent counts from its first launch, which is no restart', () => {
+test('a younger agent counts from its first launch, which does not count as a restart', () => {
   const launches = [launch(2, 1, 1, null), launch(1, 10, 9, 1)]
   expect(uptimeOf(launches, NOW)).toEqual({ since: NOW - 10 * DAY, isWhole: false, share: 0.9, restarts: 1 })
   expect(uptimeOf([], NOW)).toBeNull()

@@ -19,7 +19,7 @@ interface Uptime {
 
 const PERIOD_MS = 30 * 86_400_000
 
-/** Null: there is no launch. */
+/** Null without a launch. */
 export function uptimeOf(launches: readonly Launch[], now: number): Uptime | null {
   if (launches.length === 0) return null
   const begins = now - PERIOD_MS

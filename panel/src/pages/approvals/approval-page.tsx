@@ -50,6 +50,7 @@ export function ApprovalPage() {
       <PageHeader
         title={approval ? KINDS[approval.kind].name : 'Approval'}
         name={approval?.title ?? 'Approval'}
+        doc="panel.md#deciding"
         above={
           <Link to="/o/$org/approvals" params={{ org: org.id }} className="hover:underline">
             Approvals

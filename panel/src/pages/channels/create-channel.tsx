@@ -108,7 +108,7 @@ export function CreateChannel({ onClose, onCreated }: Props) {
         <Field label="Direction" error={errors.direction}>
           <Select value={direction} onValue={setDirection} options={DIRECTIONS} />
         </Field>
-        <Field label="Audience" error={errors.scope}>
+        <Field label="Audience" doc="channels/README.md#connect-one" error={errors.scope}>
           <Select value={scope} onValue={setScope} options={SCOPES} />
         </Field>
       </div>

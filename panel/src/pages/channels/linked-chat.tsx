@@ -78,6 +78,7 @@ function Ask({ children }: { children: ReactNode }) {
   return (
     <Panel
       title="Ask me here"
+      doc="channels/README.md#asked-where-people-are"
       about="Agents’ requests also reach your own chat with the bot, where you can decide them."
     >
       {children}

@@ -41,7 +41,11 @@ export function Refused({ channel }: { channel: Channel }) {
   return (
     <div ref={here} tabIndex={-1}>
       {refused.length > 0 && (
-        <Panel title="Refused senders" about="Their messages were not stored. They have to write again.">
+        <Panel
+          title="Refused senders"
+          doc="channels/README.md#who-may-write"
+          about="Their messages were not stored. They have to write again."
+        >
           <ul aria-label="Refused senders" className="divide-y divide-line rounded-card border border-line">
             {(isWhole ? refused : refused.slice(0, FIRST)).map((refusal) => (
               <Row key={refusal.originId} channel={channel} refusal={refusal} onDone={stay} />

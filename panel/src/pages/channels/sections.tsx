@@ -77,6 +77,7 @@ export function General({ channel }: { channel: Channel }) {
         form={form}
         name="scope"
         label="Audience"
+        doc="channels/README.md#connect-one"
         asText={(value) => labelOf(SCOPES, String(value))}
       >
         <Select value={values.scope} options={SCOPES} onValue={(scope) => set('scope', scope)} />
@@ -151,6 +152,7 @@ export function Incoming({ channel }: { channel: Channel }) {
         form={form}
         name="labelWhitelist"
         label="Labels"
+        doc="channels/README.md#connect-one"
         hint="One per line. With labels, only messages that have one of them get through."
         optional
       >
@@ -160,6 +162,7 @@ export function Incoming({ channel }: { channel: Channel }) {
         form={form}
         name="mentionOff"
         label="Answer without a mention in"
+        doc="channels/README.md#connect-one"
         hint="Groups or rooms, one per line. Elsewhere the agent answers only when mentioned."
         optional
       >

@@ -40,7 +40,7 @@ export function Whitelist({ channel }: { channel: Channel }) {
       undo: () => add(send(originId), { said: `${originId} may write again` }),
     })
   return (
-    <Panel title="Who may write" about={aboutOf(channel)}>
+    <Panel title="Who may write" doc="channels/README.md#who-may-write" about={aboutOf(channel)}>
       <ul className="mb-3 divide-y divide-line rounded-card border border-line empty:hidden">
         {channel.whitelist.map((origin) => (
           <li key={origin} className="flex items-center gap-2 py-1 pr-1 pl-3">

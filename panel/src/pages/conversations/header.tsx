@@ -71,6 +71,7 @@ export function ConversationHeader({ conversation, panel, onPanel, onFind }: Pro
       <PageHeader
         title={<Visible text={nameOf(conversation)} />}
         name={nameOf(conversation)}
+        doc="panel.md#taking-over"
         above={
           <span className="flex min-w-0 gap-1">
             <Link to="/o/$org/conversations" params={{ org: org.id }} className="shrink-0 hover:underline">

@@ -32,7 +32,7 @@ export function AgentUse({ credential }: { credential: Credential }) {
   const letThem = (may: boolean, said: string) =>
     update({ orgId, id, agentMayRead: may, input: {} }, { said })
   return (
-    <Panel title="How agents use it">
+    <Panel title="How agents use it" doc="tools.md#how-it-is-used">
       <div className="space-y-2 rounded-card border border-line p-4">
         <Use credential={credential} />
         <Gate on={credential} may="credential.edit">

@@ -73,7 +73,7 @@ export function CreateCredential({
       <Field label="Name" error={errors.name}>
         <TextInput value={name} onValue={setName} autoComplete="off" />
       </Field>
-      <Field label="Kind">
+      <Field label="Kind" doc="tools.md#how-it-is-used">
         <Select value={kind} onValue={setKind} options={KINDS} />
       </Field>
       {fields.map(({ label, type }, index) => (
@@ -97,6 +97,7 @@ export function CreateCredential({
       ))}
       <Field
         label="May be used for"
+        doc="tools.md#how-it-is-used"
         hint="Addresses or hosts, one per line; mcp://NAME is an MCP server’s program. For http and https addresses the agent’s server adds it to requests, and the agent never sees it."
         optional
         error={errors.destinations ?? errors['destinations.0']}

@@ -128,13 +128,14 @@ function Edit({ credential }: { credential: Credential }) {
       <SectionField form={form} name="description" label="Description" optional>
         <TextInput value={values.description ?? ''} onValue={(text) => set('description', text || null)} />
       </SectionField>
-      <SectionField form={form} name="kind" label="Kind">
+      <SectionField form={form} name="kind" label="Kind" doc="tools.md#how-it-is-used">
         <Select value={values.kind} options={KINDS} onValue={(kind) => set('kind', kind)} />
       </SectionField>
       <SectionField
         form={form}
         name="destinations"
         label="May be used for"
+        doc="tools.md#how-it-is-used"
         hint="Addresses or hosts, one per line. For http and https addresses, such as https://tickets.example.com, the agent’s server adds it by itself."
         optional
       >

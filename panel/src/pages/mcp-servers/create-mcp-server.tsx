@@ -96,10 +96,16 @@ export function CreateMcpServer({
       <Field label="Description" optional error={errors.description}>
         <TextInput value={description} onValue={setDescription} />
       </Field>
-      <RadioGroup label="Reached" value={transport} onValue={setTransport} options={TRANSPORTS} />
+      <RadioGroup
+        label="Reached"
+        doc="tools.md#an-mcp-server"
+        value={transport}
+        onValue={setTransport}
+        options={TRANSPORTS}
+      />
       {transport === 'STDIO' ? (
         <>
-          <Field label="Command" error={errors.command}>
+          <Field label="Command" doc="tools.md#installed-elsewhere" error={errors.command}>
             <TextInput value={command} onValue={setCommand} className="font-mono" spellCheck={false} />
           </Field>
           <Field label="Arguments" hint="One per line." optional error={errors.args}>
@@ -107,7 +113,7 @@ export function CreateMcpServer({
           </Field>
         </>
       ) : (
-        <Field label="Address" error={errors.url}>
+        <Field label="Address" doc="hosts.md#networks-that-agents-may-reach" error={errors.url}>
           <TextInput type="url" value={url} onValue={setUrl} placeholder="https://tickets.example.com/mcp" />
         </Field>
       )}

@@ -130,6 +130,7 @@ function Edit({ server }: { server: McpServer }) {
       <SectionPart form={form} name="transport" asText={labelIn(TRANSPORTS)}>
         <RadioGroup
           label="Reached"
+          doc="tools.md#an-mcp-server"
           value={values.transport}
           onValue={(transport) => set('transport', transport)}
           options={TRANSPORTS}
@@ -137,7 +138,7 @@ function Edit({ server }: { server: McpServer }) {
       </SectionPart>
       {values.transport === 'STDIO' ? (
         <>
-          <SectionField form={form} name="command" label="Command">
+          <SectionField form={form} name="command" label="Command" doc="tools.md#installed-elsewhere">
             <TextInput
               value={values.command ?? ''}
               onValue={(command) => set('command', command || null)}
@@ -150,7 +151,7 @@ function Edit({ server }: { server: McpServer }) {
           </SectionField>
         </>
       ) : (
-        <SectionField form={form} name="url" label="Address">
+        <SectionField form={form} name="url" label="Address" doc="hosts.md#networks-that-agents-may-reach">
           <TextInput type="url" value={values.url ?? ''} onValue={(url) => set('url', url || null)} />
         </SectionField>
       )}
@@ -158,6 +159,7 @@ function Edit({ server }: { server: McpServer }) {
         form={form}
         name="auth"
         label="Required secrets"
+        doc="tools.md#headers"
         hint="Their names, one per line. The values come from the agent’s credentials."
         optional
       >

@@ -52,6 +52,7 @@ export function McpTools({ server }: { server: Server }) {
   return (
     <Panel
       title="Tools"
+      doc="tools.md#tools"
       about="A change applies to calls at once; agents see it when they next list the tools, at the latest in their next session. A tool’s own risk replaces that of the risk rules."
     >
       {server.tools.length === 0 && (

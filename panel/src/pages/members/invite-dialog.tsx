@@ -52,6 +52,7 @@ export function InviteDialog({ onClose, onInvited }: { onClose: () => void; onIn
       </Field>
       <RadioGroup
         label="Role"
+        doc="panel.md#permissions"
         value={role}
         onValue={setRole}
         error={errors.role ?? null}

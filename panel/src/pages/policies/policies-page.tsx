@@ -108,6 +108,7 @@ function Workbench({ policy, permissions, general, refetch }: Props) {
     <>
       <PageHeader
         title="Policies"
+        doc="policies.md#in-the-panel"
         beside={draft && <Badge tone="warn">Draft, not in force</Badge>}
         about="Who may do what in this organization."
         actions={

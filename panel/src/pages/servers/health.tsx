@@ -106,7 +106,7 @@ function Connection({ server }: { server: ServerRecord }) {
       !server.hasProvisioningToken ||
       (server.provisioningTokenExpiresAt !== null && new Date(server.provisioningTokenExpiresAt) < new Date())
     return (
-      <Panel title="Waiting to join">
+      <Panel title="Waiting to join" doc="hosts.md#from-nothing-to-a-host">
         <Notice tone="info">
           {over ? (
             <>The token has been used or has expired. Issue a new one, and run the line that comes with it.</>

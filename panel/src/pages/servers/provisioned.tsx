@@ -2,6 +2,7 @@
 import { joinLine, serviceLine } from '../../app/join-line'
 import { ProgramHint } from '../../app/program'
 import { JoinCheck, useJoined } from '../../app/server-joined'
+import { FieldDocLink } from '../../ui/doc-link'
 import { ShownOnce } from '../../ui/shown-once'
 
 export interface Fresh {
@@ -27,9 +28,12 @@ export function Provisioned({ server, onDone }: { server: Fresh; onDone: () => v
     >
       <JoinCheck name={server.name} joined={joined} hostname={hostname} />
       <ProgramHint />
-      <p className="text-sm text-muted">
-        The token works once, for one machine. It is in neither line, so no shell’s history keeps it.
-      </p>
+      <div className="flex items-start gap-2">
+        <p className="text-sm text-muted">
+          The token works once, for one machine. It is in neither line, so no shell’s history keeps it.
+        </p>
+        <FieldDocLink to="hosts.md#from-nothing-to-a-host" />
+      </div>
     </ShownOnce>
   )
 }

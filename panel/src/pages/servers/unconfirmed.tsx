@@ -36,7 +36,7 @@ export function Unconfirmed({ server }: { server: ServerRecord }) {
       ),
   }
   return (
-    <Panel title="Not confirmed">
+    <Panel title="Not confirmed" doc="security.md#which-hosts-hold-secrets">
       <Notice tone="warn">
         This host gets no secrets, and agents that need secrets do not start on it. Confirm the host if you
         know who runs it: the host can then read the secrets of every agent on this server. Otherwise issue a

@@ -81,7 +81,12 @@ export function EventEndpointDialog({ endpoint, onClose, onIssued }: Props) {
       <Field label="Name" hint="The endpoint’s purpose." error={errors.name}>
         <TextInput value={name} onValue={setName} autoComplete="off" />
       </Field>
-      <Field label="Address" hint="Events are posted to this address, signed." error={errors.url}>
+      <Field
+        label="Address"
+        doc="events.md#what-you-can-rely-on"
+        hint="Events are posted to this address, signed."
+        error={errors.url}
+      >
         <TextInput type="url" value={url} onValue={setUrl} autoComplete="off" spellCheck={false} />
       </Field>
       <fieldset className="min-w-0 space-y-2">

@@ -144,7 +144,13 @@ export function ModelCredentialDialog({ editing, onClose, onChanged }: Props) {
         </Field>
       )}
       {has('baseUrl') && (
-        <Field label="API address" hint="Empty: the provider’s own." optional error={errors.baseUrl}>
+        <Field
+          label="API address"
+          doc="hosts.md#networks-that-agents-may-reach"
+          hint="Empty: the provider’s own."
+          optional
+          error={errors.baseUrl}
+        >
           <TextInput type="url" {...field('baseUrl')} />
         </Field>
       )}

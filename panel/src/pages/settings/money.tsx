@@ -72,7 +72,7 @@ function Budget({ settings }: { settings: Settings }) {
   return (
     <SectionForm
       title="Budget"
-      doc="money.md"
+      doc="money.md#limits"
       about="What all agents together may spend in a calendar month. Agents may also have their own budgets."
       form={form}
     >
@@ -122,6 +122,7 @@ function CostGuard({ settings }: { settings: Settings }) {
   return (
     <SectionForm
       title="Cost guard"
+      doc="money.md#limits"
       about="Stops an agent stuck in a loop: how many tokens each may use within 60 minutes. Counts tokens read, written and cached."
       form={form}
     >
@@ -154,7 +155,7 @@ function CostGuard({ settings }: { settings: Settings }) {
 function Traces({ settings }: { settings: Settings }) {
   const form = useOrganizationSection(settings, ['traceContent'])
   return (
-    <SectionForm title="Traces" form={form}>
+    <SectionForm title="Traces" doc="traces.md" form={form}>
       <SectionSwitch
         form={form}
         name="traceContent"

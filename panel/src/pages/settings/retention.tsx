@@ -11,6 +11,7 @@ export function Retention({ settings }: { settings: Settings }) {
     <>
       <SectionForm
         title="Backups of agents"
+        doc="agents.md#backups"
         about="Copies of their homes, on their hosts. Agents may have their own rules."
         form={backups}
       >

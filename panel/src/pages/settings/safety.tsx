@@ -31,6 +31,7 @@ export function Safety({ settings }: { settings: Settings }) {
           form={people}
           name="chatRiskLimit"
           label="Decisions in chats only below this risk"
+          doc="channels/README.md#asked-where-people-are"
           hint="0: no decisions in chats. 101: all. Actions at or above this risk can only be decided in the panel."
         >
           <NumberInput

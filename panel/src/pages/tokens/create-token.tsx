@@ -61,7 +61,7 @@ function Form({ onClose, onIssued }: Props) {
         <TextInput value={name} onValue={setName} autoComplete="off" />
       </Field>
       <PermissionPicker value={permissions} onValue={setPermissions} error={errors.permissions} />
-      <Field label="Works for" error={errors.expiresAt}>
+      <Field label="Works for" doc="keys.md#replacing-a-service-token" error={errors.expiresAt}>
         <Select value={lifetime} onValue={setLifetime} options={LIFETIMES} />
       </Field>
       {problem && <Notice>{problem}</Notice>}

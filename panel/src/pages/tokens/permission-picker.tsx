@@ -5,6 +5,7 @@ import { graphql, type ResultOf } from '../../api/graphql'
 import { useOrg } from '../../app/organization'
 import { Button } from '../../ui/button'
 import { Checkbox } from '../../ui/choices'
+import { FieldDocLink } from '../../ui/doc-link'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/notice'
 import { ProblemView } from '../../ui/problem'
@@ -57,6 +58,7 @@ export function PermissionPicker({ value, onValue, error: refused }: Props) {
         <Button size="sm" look="quiet" onClick={() => onValue([])}>
           None
         </Button>
+        <FieldDocLink to="security.md#what-each-permission-is-worth" />
       </div>
       <div className="max-h-72 space-y-4 overflow-y-auto rounded-control border border-line p-3">
         {groups.map(([group, permissions]) => (

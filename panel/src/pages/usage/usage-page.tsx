@@ -57,6 +57,7 @@ export function UsagePage() {
     <>
       <PageHeader
         title="Usage"
+        doc="panel.md#money-and-network"
         actions={
           <ActionButton
             icon={Download}
