@@ -197,3 +197,146 @@ fn shortfall(one: &Expectation, org: Option<OrgId>, book: &Book) -> String {
     };
     format!("expected {} of {permission} to {who}, who {may}{place}: {why}", one.effect.as_str())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use proptest::prelude::*;
+
+    use super::super::{Compiled, Given, LintProblem, Policy, Subject, check, check_with, tests::folder};
+    use crate::base::{
+        ids::OrgId,
+        permission::{Permission, Role},
+    };
+
+    const ORG: OrgId = OrgId(7);
+    const RULE: &str = "p, VIEWER, 7, skill.edit, allow\n";
+
+    fn edited(text: &str) -> Result<Compiled, Vec<LintProblem>> {
+        Policy::embedded().unwrap().now().with_org(ORG, Some(text))
+    }
+
+    fn problems(text: &str) -> Vec<String> {
+        edited(text).err().unwrap_or_default().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_bad_expectation_of_an_organization_is_named() {
+        for (line, reason) in [
+            ("e, VIEWER, agent.view", "3 fields instead of 4: e, <who>, <permission>, <effect>"),
+            ("e, VIEWER, 7, agent.view, allow", "5 fields instead of 4: e, <who>, <permission>, <effect>"),
+            ("e, VEIWER, agent.view, allow", r#"unknown role "VEIWER" (did you mean "VIEWER"?)"#),
+            (
+                "e, VIEWER, agent.edti, deny",
+                r#"unknown permission "agent.edti" (did you mean "agent.edit"?)"#,
+            ),
+            ("e, VIEWER, agent.view, alow", r#"unknown effect "alow" (did you mean "allow"?)"#),
+            ("x, VIEWER, agent.view, allow", r#"unknown kind of line "x": must be p or e"#),
+        ] {
+            let found = problems(&format!("{RULE}{line}\n"));
+            assert_eq!(found, [format!("orgs/7.csv:2: {reason}")], "{line}");
+        }
+        let expected = "e, VIEWER, agent.view, allow\n";
+        let twice = format!("{expected}{expected}e, VIEWER, agent.view, deny\n");
+        let reasons = ["2: duplicates line 1", "3: contradicts line 2, which expects allow"];
+        assert_eq!(problems(&twice), reasons.map(|reason| format!("orgs/7.csv:{reason}")));
+        let dir = folder(&[]);
+        let policy = dir.path().join("policy.csv");
+        fs::write(&policy, fs::read_to_string(&policy).unwrap() + expected).unwrap();
+        let found = check(dir.path()).problems;
+        assert_eq!(
+            found[0].reason,
+            "e lines are only allowed in an organization's own rules: use expectations.csv"
+        );
+        assert_eq!(found.len(), 1);
+    }
+
+    #[test]
+    fn an_edit_that_fails_an_expectation_of_its_own_is_refused_with_the_deciding_line() {
+        let met = "e, OWNER, skill.edit, allow\ne, service_token, policy.edit, deny\n";
+        assert_eq!(problems(&format!("{RULE}{met}")), [] as [&str; 0]);
+        assert_eq!(
+            problems(&format!("{met}{RULE}e, VIEWER, skill.edit, deny\ne, VIEWER, agent.edit, allow\n")),
+            [
+                "orgs/7.csv:4: expected deny of skill.edit to VIEWER, who may in organization 7: orgs/7.csv:3 decides: \
+                 p, VIEWER, 7, skill.edit, allow",
+                "orgs/7.csv:5: expected allow of agent.edit to VIEWER, who may not in organization 7: no line in \
+                 policy.csv allows it",
+            ]
+        );
+        // Together with an expectation of the operator.
+        let both = problems("e, VIEWER, agent.delete, deny\np, VIEWER, 7, agent.delete, allow\n");
+        assert_eq!(both.len(), 2, "{both:?}");
+        assert!(both[0].starts_with("expectations.csv:") && both[1].starts_with("orgs/7.csv:1:"), "{both:?}");
+    }
+
+    #[test]
+    fn an_expectation_never_keeps_the_operator_from_changing_the_policy() {
+        let own = format!("{RULE}e, OPERATOR, contact.view, allow\n");
+        for is_file in [true, false] {
+            let dir = folder(&[]);
+            let given = if is_file {
+                fs::write(dir.path().join("orgs/7.csv"), &own).unwrap();
+                Given::new()
+            } else {
+                Given::from([(ORG, own.as_str().into())])
+            };
+            let started = || {
+                let policy = Policy::load(dir.path()).unwrap();
+                policy.set_given(given.iter().map(|(org, text)| (*org, Some(text.to_string()))));
+                policy
+            };
+            let policy = started();
+            assert_eq!(policy.status().warnings, []);
+            let file = dir.path().join("policy.csv");
+            let text = fs::read_to_string(&file).unwrap();
+            let general = "p, OPERATOR, *, contact.view, allow";
+            fs::write(&file, text.replace(general, "p, ADMIN, *, contact.view, allow")).unwrap();
+            assert_eq!(policy.reload(), Ok(()));
+            for policy in [&policy, &started()] {
+                assert!(policy.allows(ORG, Role::Viewer, Permission::SkillEdit), "the rules stay in force");
+                assert!(!policy.allows(ORG, Role::Operator, Permission::ContactView), "the operator wins");
+                let warnings = policy.status().warnings;
+                assert_eq!((warnings.len(), policy.status().problems), (1, Vec::new()));
+                let words = "orgs/7.csv:2: expected allow of contact.view to OPERATOR, who may not";
+                assert!(warnings[0].to_string().starts_with(words), "{warnings:?}");
+                let report = check_with(dir.path(), &given);
+                assert_eq!((report.ok, report.warnings), (true, warnings));
+            }
+            // The next edit has to repair it; other organizations' edits don't.
+            let now = policy.now();
+            assert!(now.with_org(ORG, Some(&format!("{own}# more\n"))).is_err());
+            assert!(now.with_org(ORG, Some(RULE)).is_ok());
+            assert!(now.with_org(OrgId(8), Some("p, VIEWER, 8, skill.edit, allow\n")).is_ok());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn expectations_decide_nothing_and_hold_if_the_table_says_so(
+            lines in prop::collection::hash_map((0..5_usize, 0..Permission::ALL.len()), any::<bool>(), 0..8),
+        ) {
+            let subjects: Vec<Subject> = Subject::all().collect();
+            let mut text = RULE.to_owned();
+            for ((subject, permission), allow) in lines {
+                let (subject, permission) = (subjects[subject].as_str(), Permission::ALL[permission]);
+                text += &format!("e, {subject}, {permission}, {}\n", if allow { "allow" } else { "deny" });
+            }
+            let now = Policy::embedded().unwrap().now();
+            let (plain, draft) = (edited(RULE).unwrap(), now.with_draft(ORG, Some(&text)).unwrap());
+            prop_assert!(draft.changes(&plain).is_empty());
+            let mut unmet = 0;
+            for one in draft.expectations(ORG) {
+                let subject = subjects.iter().find(|it| it.as_str() == one.subject).unwrap();
+                let holds = plain.permissions(Some(ORG), *subject).contains(one.permission) == one.allowed;
+                prop_assert_eq!(one.met, holds, "{}", text);
+                unmet += usize::from(!holds);
+            }
+            prop_assert_eq!(draft.warnings_of(ORG).len(), unmet);
+            prop_assert_eq!(now.with_org(ORG, Some(&text)).is_ok(), unmet == 0);
+        }
+    }
+}
