@@ -147,14 +147,14 @@ async fn an_organization_expects_results_but_the_operator_decides() {
     let failing = format!("{rules}e, VIEWER, skill.edit, deny\n");
     let propose = "query($o: Id!, $t: String!) { proposePolicy(orgId: $o, text: $t) { ok problems { line } \
                    changes { subject permission } expectations { line subject permission allowed met } } }";
-    let draft = app.admin.gql(propose, json!({ "o": org, "t": failing })).await.data()["proposePolicy"].clone();
-    let expected = |line: i64, subject: &str, permission: &str, allowed: bool, met: bool| {
-        json!({ "line": line, "subject": subject, "permission": permission, "allowed": allowed, "met": met })
-    };
-    let results =
-        [expected(2, "OPERATOR", "contact.view", true, true), expected(3, "VIEWER", "skill.edit", false, false)];
+    let draft =
+        app.admin.gql(propose, json!({ "o": org, "t": failing })).await.data()["proposePolicy"].clone();
+    let results = json!([
+        { "line": 2, "subject": "OPERATOR", "permission": "contact.view", "allowed": true, "met": true },
+        { "line": 3, "subject": "VIEWER", "permission": "skill.edit", "allowed": false, "met": false },
+    ]);
     assert_eq!((&draft["ok"], &draft["problems"]), (&json!(false), &json!([{ "line": 3 }])));
-    assert_eq!(draft["expectations"], json!(results));
+    assert_eq!(draft["expectations"], results);
     assert_eq!(draft["changes"], json!([{ "subject": "VIEWER", "permission": "skill.edit" }]));
     let refused = app.owner.edit_policy(org, "none", &failing).await;
     assert_eq!(refused.code(), "VALIDATION_FAILED");
