@@ -62,11 +62,11 @@ impl Compiled {
         let mut book = Book { sources, rules };
         // Don't report unmet expectations of organizations whose rules are already invalid.
         let wrong: BTreeSet<OrgId> = problems.iter().filter_map(|it| it.org).collect();
-        let is_new = |it: &LintProblem| it.org.is_none_or(|org| !wrong.contains(&org));
-        problems.extend(expectations::unmet(&table, &book).into_iter().filter(is_new));
+        let was_valid = |it: &LintProblem| it.org.is_none_or(|org| !wrong.contains(&org));
+        problems.extend(expectations::unmet(&table, &book).into_iter().filter(was_valid));
         refuse_for_all(&problems)?;
         let mut warnings = expectations::unmet_own(&table, &book);
-        warnings.retain(is_new);
+        warnings.retain(was_valid);
         let late = fall_back(&mut book.rules, &problems, &fallen);
         let table =
             if late.is_empty() { table } else { compile(&book.rules, before, &book.sources, &problems)? };
