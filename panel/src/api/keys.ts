@@ -22,8 +22,8 @@ export const WITHOUT_ID = import.meta.env.DEV
   McpServerState McpServerTool MemberPage MessageDelivery
   MessageDelta MessagePage MessageSearch MessagesFound ModelDay ModelDayPage ModelPrice Notifications
   OrganizationLimits OrganizationPolicy OrganizationSpending OrganizationStop OrganizationUse Overview
-  PendingApprovals PermissionInfo PolicyCellChange PolicyCellUse PolicyExplanation PolicyFile PolicyFlip PolicyLine
-  PolicyProblem PolicyProposal PolicyRemedy PolicySimulation PolicyVersionPage Profile RefusedDestination
+  PendingApprovals PermissionInfo PolicyCellChange PolicyCellUse PolicyExpectation PolicyExplanation PolicyFile
+  PolicyFlip PolicyLine PolicyProblem PolicyProposal PolicyRemedy PolicySimulation PolicyVersionPage Profile RefusedDestination
   RefusedOrigin RolePermissions ServerCounts ServerLoad ServerPage ServerRefusal ServiceTokenPage SeverityCount SignIn
   SignInChallenge SignInProvider SkillPage SkillVersionPage SkippedMessage StartedAgents TotpEnrolment TurnPage ViewerPermission
 `)

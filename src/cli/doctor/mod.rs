@@ -139,7 +139,9 @@ fn files(config: &Config) -> Vec<Finding> {
             // The expectations may cover organizations whose rules are in the database, not in a file.
             let is_elsewhere = |org| !dir.join(policy::org_file(org)).exists();
             checked.problems.retain(|problem| !problem.org.is_some_and(is_elsewhere));
-            if checked.problems.is_empty() {
+            if checked.problems.is_empty() && !checked.warnings.is_empty() {
+                Finding::warning("policy", policy::listed(&checked.warnings), policies::UNMET)
+            } else if checked.problems.is_empty() {
                 Finding::good("policy", format!("{}, no problems", with_noun(checked.files, "file")))
             } else {
                 Finding::bad(

@@ -14,7 +14,7 @@ use crate::{
     core::{
         access::org_policies,
         config::Config,
-        policy::{LintProblem, Policy, listed, org_file},
+        policy::{LintProblem, Policy, PolicyStatus, listed, org_file},
         replicas,
         store::{
             Db,
@@ -52,14 +52,23 @@ fn load(dir: Option<&Path>) -> std::result::Result<Policy, Vec<LintProblem>> {
 
 /// Checks the rules in the database together with the files.
 fn rules(policy: &Policy) -> Finding {
-    let mut wrong = policy.status().problems;
-    wrong.retain(|problem| problem.org.is_some_and(|org| !policy.has_file(org)));
-    if wrong.is_empty() {
-        return Finding::good(VERSIONS, "the organizations' rules in the database are valid");
+    let PolicyStatus { problems: mut wrong, warnings: mut unmet, .. } = policy.status();
+    let is_stored = |problem: &LintProblem| problem.org.is_some_and(|org| !policy.has_file(org));
+    wrong.retain(is_stored);
+    unmet.retain(is_stored);
+    if !wrong.is_empty() {
+        let advice = "`muster policy publish` or `revert` a valid version; until then only the denials in these rules apply";
+        return Finding::bad(VERSIONS, listed(&wrong), advice);
     }
-    let advice = "`muster policy publish` or `revert` a valid version; until then only the denials in these rules apply";
-    Finding::bad(VERSIONS, listed(&wrong), advice)
+    if !unmet.is_empty() {
+        return Finding::warning(VERSIONS, listed(&unmet), UNMET);
+    }
+    Finding::good(VERSIONS, "the organizations' rules in the database are valid")
 }
+
+/// The advice on organizations' own expectations that are not met.
+pub(super) const UNMET: &str =
+    "these organizations' rules stay in force; tell them, or change the rules for everyone";
 
 /// Files of organizations that do not exist: the number in the file's name is wrong.
 async fn stray_files(db: &Db, policy: &Policy) -> Result<Option<Finding>> {

@@ -37,9 +37,17 @@ impl Diff {
                 without_controls(&problem.to_string())
             );
         }
+        for warning in after.warnings() {
+            let _ = writeln!(
+                text,
+                "{} (with this policy, an organization's own expectation would not be met; its rules stay in force)",
+                without_controls(&warning.to_string())
+            );
+        }
         let _ = write!(text, "{} changed", with_noun(changes.len(), "cell"));
         let json = json!({
             "before": before.version(), "after": after.version(), "changes": changes, "problems": after.problems(),
+            "warnings": after.warnings(),
         });
         Ok(Output::with_text(json, text))
     }

@@ -44,7 +44,7 @@ pub enum Policy {
     Check(check::Check),
     /// Show which roles would gain and lose which permissions if a folder or an earlier version were in force
     Diff(diff::Diff),
-    /// Check that the policy meets its expectations.csv
+    /// Check that the policy meets its expectations: expectations.csv, and those in organizations' own rules
     Test(test::Test),
     /// Show the versions of an organization's own rules in the database, with author and reason
     History(history::History),

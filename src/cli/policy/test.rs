@@ -18,7 +18,9 @@ pub struct Test {
 
 impl Test {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let Report { ok, expectations, problems, .. } = self.of.report(cli).await?;
+        let Report { expectations, problems, warnings, .. } = self.of.report(cli).await?;
+        let problems = [problems, warnings].concat();
+        let ok = problems.is_empty();
         let mut text: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
         let _ = write!(
             text,

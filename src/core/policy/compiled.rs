@@ -11,7 +11,7 @@ use moka::sync::Cache;
 use super::{
     compile::{self, Table},
     diff::{self, CellChange},
-    expectations,
+    expectations::{self, OwnExpectation},
     explain::{Book, Explanation, PolicyLine},
     folder::Folder,
     line::{LintProblem, Subject},
@@ -35,6 +35,7 @@ pub struct Compiled {
     decided: Cache<(Option<OrgId>, Subject, Permission), Option<Arc<str>>>,
     pub(super) loaded_at: Timestamp,
     problems: Vec<LintProblem>,
+    warnings: Vec<LintProblem>,
 }
 
 impl Compiled {
@@ -61,15 +62,19 @@ impl Compiled {
         let mut book = Book { sources, rules };
         // Don't report unmet expectations of organizations whose rules are already invalid.
         let wrong: BTreeSet<OrgId> = problems.iter().filter_map(|it| it.org).collect();
-        let unmet = expectations::unmet(&table, &book);
-        problems.extend(unmet.into_iter().filter(|it| it.org.is_none_or(|org| !wrong.contains(&org))));
+        let was_valid = |it: &LintProblem| it.org.is_none_or(|org| !wrong.contains(&org));
+        problems.extend(expectations::unmet(&table, &book).into_iter().filter(was_valid));
         refuse_for_all(&problems)?;
+        let mut warnings = expectations::unmet_own(&table, &book);
+        warnings.retain(was_valid);
         let late = fall_back(&mut book.rules, &problems, &fallen);
         let table =
             if late.is_empty() { table } else { compile(&book.rules, before, &book.sources, &problems)? };
         problems.sort();
+        warnings.sort();
         let loaded_at = Clock::system().now();
-        Ok(Self { table, book, decided: Cache::new(bounds::CACHE_ENTRIES), loaded_at, problems })
+        let decided = Cache::new(bounds::CACHE_ENTRIES);
+        Ok(Self { table, book, decided, loaded_at, problems, warnings })
     }
 
     /// Identifies the content of the files and of the given rules.
@@ -82,6 +87,24 @@ impl Compiled {
     #[must_use]
     pub fn problems(&self) -> &[LintProblem] {
         &self.problems
+    }
+
+    /// The unmet expectations of organizations' own rules, which stay in force all the same.
+    #[must_use]
+    pub fn warnings(&self) -> &[LintProblem] {
+        &self.warnings
+    }
+
+    /// The warnings about one organization's own rules.
+    #[must_use]
+    pub fn warnings_of(&self, org: OrgId) -> Vec<LintProblem> {
+        self.warnings.iter().filter(|it| it.org == Some(org)).cloned().collect()
+    }
+
+    /// The expectations of an organization's own rules, each with whether it is met.
+    #[must_use]
+    pub fn expectations(&self, org: OrgId) -> Vec<OwnExpectation> {
+        expectations::results(&self.table, &self.book.rules, org)
     }
 
     /// The problems in files; the others are in rules that were given.
@@ -142,13 +165,29 @@ impl Compiled {
     /// The same policy with different rules for one organization, or none.
     ///
     /// # Errors
-    /// Everything that is wrong with these rules.
+    /// Everything that is wrong with these rules, including their unmet expectations.
     pub fn with_org(&self, org: OrgId, text: Option<&str>) -> Result<Self, Vec<LintProblem>> {
+        let candidate = self.with_draft(org, text)?;
+        let unmet = candidate.warnings_of(org);
+        if unmet.is_empty() { Ok(candidate) } else { Err(unmet) }
+    }
+
+    /// The same, but the rules may fail expectations of their own.
+    ///
+    /// # Errors
+    /// Everything that is wrong with these rules, if there is more than that.
+    pub fn with_draft(&self, org: OrgId, text: Option<&str>) -> Result<Self, Vec<LintProblem>> {
         let sources = self.book.sources.clone().with_org(org, text.map(Arc::from));
         let candidate = Self::build(sources, Some(self))?;
+        let unmet = candidate.warnings_of(org);
         let (own, others): (Vec<_>, Vec<_>) =
             candidate.problems.into_iter().partition(|it| it.org == Some(org));
-        if own.is_empty() { Ok(Self { problems: others, ..candidate }) } else { Err(own) }
+        if own.is_empty() {
+            return Ok(Self { problems: others, ..candidate });
+        }
+        let mut all = [own, unmet].concat();
+        all.sort();
+        Err(all)
     }
 }
 

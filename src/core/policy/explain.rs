@@ -252,6 +252,6 @@ fn reason(
     reason
 }
 
-fn number(line: usize) -> i64 {
+pub(super) fn number(line: usize) -> i64 {
     i64::try_from(line).unwrap_or(i64::MAX)
 }

@@ -141,7 +141,8 @@ fn any_rules() -> impl Strategy<Value = Rules> {
     let roles = Role::ALL.len();
     (any_inheritance(), any_grants(roles + 1), any_grants(roles), any_grants(roles)).prop_map(
         |(inherits, base, seven, eight)| {
-            let own = |org, grants| OwnRules { org: OrgId(org), grants, unread: None };
+            let own =
+                |org, grants| OwnRules { org: OrgId(org), grants, expectations: Vec::new(), unread: None };
             Rules { inherits, base, orgs: vec![own(7, seven), own(8, eight)], expectations: Vec::new() }
         },
     )

@@ -30,7 +30,8 @@ pub(super) fn lint(sources: &Sources) -> (Rules, Vec<LintProblem>) {
     for (org, file) in &sources.orgs {
         let mut own = Reader::new(file, Some(*org), &mut problems);
         own.read_all();
-        let own = OwnRules { org: *org, grants: own.grants, unread: own.unread };
+        let (grants, expectations, unread) = (own.grants, own.expectations, own.unread);
+        let own = OwnRules { org: *org, grants, expectations, unread };
         lint_ceiling((*org, file), &own.grants, &rules.base, &roles, &mut problems);
         rules.orgs.push(own);
     }

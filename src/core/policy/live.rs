@@ -76,6 +76,8 @@ pub struct PolicyStatus {
     pub organizations: usize,
     /// Problems in the files and in the given rules.
     pub problems: Vec<LintProblem>,
+    /// The unmet expectations of organizations' own rules, which are in force all the same.
+    pub warnings: Vec<LintProblem>,
 }
 
 impl Policy {
@@ -184,6 +186,7 @@ impl Policy {
             loaded_at: live.loaded_at,
             organizations: live.table.organizations(),
             problems: found.problems.clone(),
+            warnings: live.warnings().to_vec(),
         }
     }
 
@@ -256,6 +259,10 @@ impl Policy {
         };
         log(problems.iter().filter(|problem| !parts.logged.contains(problem)));
         parts.logged.clone_from(&problems);
+        let unmet = compiled.iter().flat_map(Compiled::warnings).filter(|it| !live.warnings().contains(it));
+        for warning in unmet.take(bounds::LISTED_IN_TEXT) {
+            tracing::warn!(%warning, "policy.expectation_unmet");
+        }
         let found = Found::compare(&read, &parts.good, problems);
         let is_good = found.problems.is_empty();
         self.0.found.store(Arc::new(found));

@@ -13,8 +13,8 @@
 //! 4. `live`: swaps the table in behind an atomic pointer. A check is an array index and an AND.
 //!
 //! A problem in the files that apply to every organization makes all of them invalid, and the last valid policy stays
-//! in force. A problem in an organization's own rules affects only that organization (`compiled`, `live`). Nothing here
-//! writes a file.
+//! in force. A problem in an organization's own rules affects only that organization (`compiled`, `live`). An unmet
+//! expectation of its own refuses an edit, but never takes rules out of force. Nothing here writes a file.
 //!
 //! To change this: a new rule in `lint` needs a check and a test. The matcher in `policies/model.conf` may only change
 //! together with `compile`, whose shortcut for organizations relies on it.
@@ -39,6 +39,7 @@ pub use self::{
     compile::Table,
     compiled::Compiled,
     diff::{CellChange, lines as changed_lines},
+    expectations::OwnExpectation,
     explain::{ChangeKind, Explanation, NO_LINE, PolicyLine, Remedy},
     line::{LintProblem, Subject, listed, org_file},
     live::{Policy, PolicyStatus},

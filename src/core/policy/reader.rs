@@ -5,7 +5,9 @@
 use std::collections::HashMap;
 
 use super::{
+    expectations::{Seen, read_fields},
     line::{Effect, Grant, LintProblem, SERVICE_TOKEN, Subject, numbered},
+    rules::{Expectation, ExpectationScope},
     source::File,
 };
 use crate::base::{
@@ -20,19 +22,31 @@ pub(super) struct Reader<'a> {
     org: Option<OrgId>,
     domain: String,
     pub grants: Vec<Grant>,
+    pub expectations: Vec<Expectation>,
     pub inherits: Vec<(Role, Role)>,
     /// The first unreadable line.
     pub unread: Option<usize>,
     /// Where a line was first seen, by its fields without the effect.
     seen: HashMap<(Subject, Permission), (usize, Effect)>,
+    expected: Seen,
     problems: &'a mut Vec<LintProblem>,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(file: &'a File, org: Option<OrgId>, problems: &'a mut Vec<LintProblem>) -> Self {
         let domain = org.map_or_else(|| "*".to_owned(), |org| org.to_string());
-        let (grants, inherits, seen) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { file, org, domain, grants, inherits, unread: None, seen, problems }
+        Self {
+            file,
+            org,
+            domain,
+            grants: Vec::new(),
+            expectations: Vec::new(),
+            inherits: Vec::new(),
+            unread: None,
+            seen: HashMap::new(),
+            expected: Seen::default(),
+            problems,
+        }
     }
 
     fn problem(&mut self, line: Option<usize>, reason: impl Into<String>) {
@@ -81,7 +95,12 @@ impl<'a> Reader<'a> {
             ["p", ..] => Err(vec![wrong_count("p, <who>, <where>, <permission>, <effect>", 5, fields.len())]),
             ["g", role, parent] => self.read_inheritance(role, parent).map_err(|reason| vec![reason]),
             ["g", ..] => Err(vec![wrong_count("g, <role>, <lower role>", 3, fields.len())]),
-            [kind, ..] => Err(vec![format!("unknown kind of line \"{}\": must be p or g", shown(kind))]),
+            ["e", subject, permission, effect] => self.read_expectation(line, [subject, permission, effect]),
+            ["e", ..] => Err(vec![wrong_count("e, <who>, <permission>, <effect>", 4, fields.len())]),
+            [kind, ..] => {
+                let kinds = if self.org.is_some() { "p or e" } else { "p or g" };
+                Err(vec![format!("unknown kind of line \"{}\": must be {kinds}", shown(kind))])
+            }
             [] => Ok(()),
         }
     }
@@ -109,6 +128,16 @@ impl<'a> Reader<'a> {
             None => self.seen.insert((subject, permission), (line, effect)),
         };
         self.grants.push(Grant { line, subject, permission, effect });
+        Ok(())
+    }
+
+    fn read_expectation(&mut self, line: usize, fields: [&str; 3]) -> Result<(), Vec<String>> {
+        let Some(org) = self.org else {
+            let reason = "e lines are only allowed in an organization's own rules: use expectations.csv";
+            return Err(vec![reason.to_owned()]);
+        };
+        let one = read_fields(line, fields, Ok(ExpectationScope::Organization(org)))?;
+        self.expectations.push(self.expected.require_new(one)?);
         Ok(())
     }
 

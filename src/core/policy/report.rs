@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::{
     compiled::{self, Compiled},
-    expectations,
     line::LintProblem,
+    lint,
     source::Given,
 };
 use crate::base::numerals::with_noun;
@@ -26,12 +26,17 @@ pub struct Report {
     pub expectations: usize,
     /// All problems, by file and line.
     pub problems: Vec<LintProblem>,
+    /// The unmet expectations of organizations' own rules, which stay in force all the same.
+    pub warnings: Vec<LintProblem>,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for problem in &self.problems {
             writeln!(f, "{problem}")?;
+        }
+        for warning in &self.warnings {
+            writeln!(f, "{warning} (a warning: these rules stay in force)")?;
         }
         let files = with_noun(self.files, "file");
         let organizations = with_noun(self.organizations, "organization");
@@ -50,10 +55,11 @@ pub fn check<'a>(dir: impl Into<Option<&'a Path>>) -> Report {
 pub fn check_with<'a>(dir: impl Into<Option<&'a Path>>, given: &Given) -> Report {
     let sources = compiled::sources(dir.into());
     let (version, files, organizations) = (sources.version.clone(), sources.len(), sources.orgs.len());
-    let expectations = expectations::read(&sources, &mut Vec::new()).len();
-    let problems = match Compiled::build(sources.completed(given), None) {
-        Ok(compiled) => compiled.problems().to_vec(),
-        Err(problems) => problems,
+    let sources = sources.completed(given);
+    let expectations = lint::lint(&sources).0.all_expectations().count();
+    let (problems, warnings) = match Compiled::build(sources, None) {
+        Ok(compiled) => (compiled.problems().to_vec(), compiled.warnings().to_vec()),
+        Err(problems) => (problems, Vec::new()),
     };
-    Report { ok: problems.is_empty(), version, files, organizations, expectations, problems }
+    Report { ok: problems.is_empty(), version, files, organizations, expectations, problems, warnings }
 }

@@ -24,7 +24,7 @@ pub(super) struct Rules {
     pub base: Vec<Grant>,
     /// Each organization's own rules, ordered by organization.
     pub orgs: Vec<OwnRules>,
-    /// The required results of the policy.
+    /// The operator's required results.
     pub expectations: Vec<Expectation>,
 }
 
@@ -33,14 +33,26 @@ pub(super) struct Rules {
 pub(super) struct OwnRules {
     pub org: OrgId,
     pub grants: Vec<Grant>,
+    /// Its required results.
+    pub expectations: Vec<Expectation>,
     /// The first unreadable line.
     pub unread: Option<usize>,
 }
 
 impl Rules {
-    /// The lines of an organization's own rules; empty if it has none.
+    /// The `p` lines of an organization's own rules; empty if it has none.
     pub fn own(&self, org: OrgId) -> &[Grant] {
-        self.orgs.binary_search_by_key(&org, |own| own.org).map_or(&[], |at| self.orgs[at].grants.as_slice())
+        self.of_org(org).map_or(&[], |own| own.grants.as_slice())
+    }
+
+    pub fn of_org(&self, org: OrgId) -> Option<&OwnRules> {
+        let at = self.orgs.binary_search_by_key(&org, |own| own.org).ok()?;
+        Some(&self.orgs[at])
+    }
+
+    /// Every expectation: the operator's, then the organizations'.
+    pub fn all_expectations(&self) -> impl Iterator<Item = &Expectation> {
+        self.expectations.iter().chain(self.orgs.iter().flat_map(|own| &own.expectations))
     }
 
     /// Reduces an organization's invalid rules to their safe part: the denials, without the grants. An unreadable line
@@ -76,7 +88,7 @@ pub(super) enum ExpectationScope {
     Organization(OrgId),
 }
 
-/// A line of `expectations.csv`.
+/// A line of `expectations.csv`, or an `e` line of an organization's own rules.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expectation {
     pub line: usize,

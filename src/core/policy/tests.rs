@@ -440,7 +440,7 @@ proptest! {
     #[test]
     fn nearly_right_text_is_judged_without_a_panic(
         lines in prop::collection::vec(
-            ("[pgq]?", "(OWNER|ADMIN|VIEWER|service_token|x)", "(\\*|7|8)", "(agent.view|policy.edit|y)", "(allow|deny|#)"),
+            ("[pgqe]?", "(OWNER|ADMIN|VIEWER|service_token|x)", "(\\*|7|8)", "(agent.view|policy.edit|y)", "(allow|deny|#)"),
             0..12,
         ),
     ) {

@@ -9,7 +9,7 @@ use crate::{
     base::problem::Result,
     core::{
         access::Scope,
-        policy::{CellChange, LintProblem, changed_lines},
+        policy::{CellChange, LintProblem, OwnExpectation, changed_lines},
     },
 };
 
@@ -18,8 +18,11 @@ use crate::{
 pub struct Proposal {
     /// All errors in the text.
     pub problems: Vec<LintProblem>,
-    /// The changed cells of the permission matrix.
+    /// The changed cells of the permission matrix; none if the text has problems other than unmet expectations of its
+    /// own.
     pub changes: Vec<CellChange>,
+    /// The expectations in the text; none with other problems.
+    pub expectations: Vec<OwnExpectation>,
     /// The changed lines, as a diff.
     pub lines: Vec<String>,
     /// The version it was compared with.
@@ -36,16 +39,16 @@ pub async fn propose(scope: &Scope, text: String) -> Result<Proposal> {
         let before = policy.org_text(org);
         let before = before.as_deref();
         let lines = changed_lines(before.unwrap_or(""), after.as_deref().unwrap_or(""));
-        let tried = policy.with_org(org, after.as_deref()).map(|candidate| candidate.changes(&policy));
+        let tried = policy
+            .with_draft(org, after.as_deref())
+            .map(|draft| (draft.warnings_of(org), draft.changes(&policy), draft.expectations(org)));
         (lines, version_of(before), tried)
     })
     .await?;
-    let (problems, mut changes) = match tried {
-        Ok(changes) => (Vec::new(), changes),
-        Err(problems) => (problems, Vec::new()),
-    };
+    let (problems, mut changes, expectations) =
+        tried.unwrap_or_else(|problems| (problems, Vec::new(), Vec::new()));
     changes.retain(|change| change.organization_id == Some(org));
-    Ok(Proposal { problems, changes, lines, version })
+    Ok(Proposal { problems, changes, expectations, lines, version })
 }
 
 /// Computes which calls of the last `days` another text would have decided differently.

@@ -8,7 +8,7 @@ use crate::{
         ids::OrgId,
         permission::{Permission, Role},
     },
-    core::policy::{CellChange, ChangeKind, Explanation, PolicyLine, Remedy},
+    core::policy::{CellChange, ChangeKind, Explanation, OwnExpectation, PolicyLine, Remedy},
 };
 
 /// A line of a policy file.
@@ -146,5 +146,34 @@ impl CellChange {
     /// The candidate's deciding line; `null` if no line applies.
     async fn decided_by(&self) -> Option<&PolicyLine> {
         self.decided_by.as_ref()
+    }
+}
+
+/// An expectation of the organization's own rules: an `e` line.
+#[Object(name = "PolicyExpectation")]
+impl OwnExpectation {
+    /// The line's number, starting at 1.
+    async fn line(&self) -> i64 {
+        self.line
+    }
+
+    /// A role, or `service_token` for the most that a token can have.
+    async fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// The permission.
+    async fn permission(&self) -> Permission {
+        self.permission
+    }
+
+    /// Whether it expects that the permission is allowed.
+    async fn allowed(&self) -> bool {
+        self.allowed
+    }
+
+    /// Whether the text meets it.
+    async fn met(&self) -> bool {
+        self.met
     }
 }

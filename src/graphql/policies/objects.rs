@@ -13,7 +13,7 @@ use crate::{
     },
     core::{
         access::Scope,
-        policy::{CellChange, LintProblem, PolicyLine, Remedy, org_file},
+        policy::{CellChange, LintProblem, OwnExpectation, PolicyLine, Remedy, org_file},
     },
     domain::policies::{Proposal, version_of},
     read::{Record, Spec},
@@ -83,6 +83,9 @@ pub struct OrganizationPolicy {
     /// Problems in the current texts. While an operator's text has problems, the last good one stays in force; for the
     /// organization's own rules, the last good file, or else only their denials.
     pub problems: Vec<PolicyProblem>,
+    /// The expectations of the organization's own rules. Those that the operator's rules prevent stay unmet, and the
+    /// rules stay in force; but the next edit must meet or remove them.
+    pub expectations: Vec<OwnExpectation>,
 }
 
 /// What a role may do.
@@ -119,8 +122,11 @@ pub struct PolicyProposal {
     pub ok: bool,
     /// Everything that is wrong with it.
     pub problems: Vec<PolicyProblem>,
-    /// The cells of the permission matrix that it changes: who gains or loses what.
+    /// The cells of the permission matrix that it changes: who gains or loses what. Empty if there are problems other
+    /// than unmet expectations of the text itself.
     pub changes: Vec<CellChange>,
+    /// The expectations in the text. Empty if there are problems other than those that are unmet.
+    pub expectations: Vec<OwnExpectation>,
     /// The lines that it changes, as a diff: `-` for removed, `+` for added.
     pub lines: Vec<String>,
     /// The version it was compared with. An edit must be based on it.
@@ -128,9 +134,9 @@ pub struct PolicyProposal {
 }
 
 impl From<Proposal> for PolicyProposal {
-    fn from(Proposal { problems, changes, lines, version }: Proposal) -> Self {
+    fn from(Proposal { problems, changes, expectations, lines, version }: Proposal) -> Self {
         let problems: Vec<_> = problems.into_iter().map(PolicyProblem::from).collect();
-        Self { ok: problems.is_empty(), problems, changes, lines, version }
+        Self { ok: problems.is_empty(), problems, changes, expectations, lines, version }
     }
 }
 
@@ -223,6 +229,7 @@ pub(super) fn in_force(scope: &Scope) -> OrganizationPolicy {
         token_cap: policy.token_cap().iter().collect(),
         in_force_since: status.loaded_at,
         problems: own_problems(org, status.problems),
+        expectations: policy.now().expectations(org),
     }
 }
 

@@ -234,6 +234,12 @@ async fn check_and_test_name_every_mistake_of_a_folder() {
     let wide = site.candidate("wide", &site.line("agent.delete"));
     let found = site.found(&["test", "--dir", &wide]);
     assert!(found["problems"][0]["reason"].as_str().unwrap().contains("expected deny"), "{found:#}");
+    // An organization's own expectation: the service would accept its rules all the same.
+    let own = site.candidate("own", &format!("{}e, VIEWER, contact.view, deny\n", site.line("contact.view")));
+    assert_eq!(site.json(&["check", "--dir", &own])["warnings"][0]["line"], 2);
+    assert!(site.text(&["check", "--dir", &own]).contains("(a warning: these rules stay in force)"));
+    let found = site.found(&["test", "--dir", &own]);
+    assert_eq!((&found["problems"][0]["line"], &found["ok"]), (&json!(2), &json!(false)), "{found:#}");
     for command in ["check", "test"] {
         let found = site.found(&[command, "--dir", "nowhere"]);
         let problems = found["problems"].as_array().unwrap();

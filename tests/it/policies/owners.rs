@@ -139,6 +139,50 @@ async fn only_denials_hold_of_no_longer_permitted_rules() {
     assert!(app.core.policy.status().problems.is_empty());
 }
 
+#[tokio::test]
+async fn an_organization_expects_results_but_the_operator_decides() {
+    let (app, dir) = TestApp::with_policy_folder().await;
+    let org = app.org;
+    let rules = format!("{}e, OPERATOR, contact.view, allow\n", line(org, "skill.edit"));
+    let failing = format!("{rules}e, VIEWER, skill.edit, deny\n");
+    let propose = "query($o: Id!, $t: String!) { proposePolicy(orgId: $o, text: $t) { ok problems { line } \
+                   changes { subject permission } expectations { line subject permission allowed met } } }";
+    let draft =
+        app.admin.gql(propose, json!({ "o": org, "t": failing })).await.data()["proposePolicy"].clone();
+    let results = json!([
+        { "line": 2, "subject": "OPERATOR", "permission": "contact.view", "allowed": true, "met": true },
+        { "line": 3, "subject": "VIEWER", "permission": "skill.edit", "allowed": false, "met": false },
+    ]);
+    assert_eq!((&draft["ok"], &draft["problems"]), (&json!(false), &json!([{ "line": 3 }])));
+    assert_eq!(draft["expectations"], results);
+    assert_eq!(draft["changes"], json!([{ "subject": "VIEWER", "permission": "skill.edit" }]));
+    let refused = app.owner.edit_policy(org, "none", &failing).await;
+    assert_eq!(refused.code(), "VALIDATION_FAILED");
+    let reason = format!(
+        "orgs/{org}.csv:3: expected deny of skill.edit to VIEWER, who may in organization {org}: orgs/{org}.csv:1 decides"
+    );
+    assert!(refused.text.contains(&reason), "{}", refused.text);
+    let version = app.owner.edit_policy(org, "none", &rules).await.data()["editPolicy"]["version"].clone();
+    // A later denial can't undo what is expected.
+    let denied = app.owner.set_permission(org, "denyPermission", "OPERATOR", "contact.view").await;
+    assert_eq!(denied.code(), "VALIDATION_FAILED");
+    // The operator's change can, and takes nothing else out of force.
+    let policy = dir.path().join("policy.csv");
+    let general = fs::read_to_string(&policy).unwrap();
+    fs::write(&policy, general.replace("p, OPERATOR, *, contact.view", "p, ADMIN, *, contact.view")).unwrap();
+    app.core.policy.reload().unwrap();
+    assert!(!app.core.policy.allows(OrgId(org), Role::Operator, Permission::ContactView));
+    assert!(allows(&app, org, Permission::SkillEdit));
+    let shown = "query($o: Id!) { policy(orgId: $o) { problems { line } expectations { line met } } }";
+    let shown = app.owner.gql(shown, json!({ "o": org })).await.data()["policy"].clone();
+    assert_eq!(shown, json!({ "problems": [], "expectations": [{ "line": 2, "met": false }] }));
+    let found = finding(&app, dir.path(), "policy versions").await;
+    assert_eq!(found["level"], "warning", "{found:#}");
+    assert!(found["found"].as_str().unwrap().contains("expected allow of contact.view"), "{found:#}");
+    app.owner.edit_policy(org, version.as_str().unwrap(), &line(org, "skill.edit")).await.data();
+    assert!(app.core.policy.status().warnings.is_empty());
+}
+
 fn with_folder(app: &TestApp, dir: &Path) -> Vec<(String, String)> {
     let mut variables = app.variables();
     variables.push(("MUSTER_POLICY_DIR".into(), dir.to_str().unwrap().into()));

@@ -4,6 +4,7 @@ import { useQuery } from 'urql'
 import { wordsOf } from '../../api/errors'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useOrg } from '../../app/organization'
+import { Button } from '../../ui/button'
 import { RadioGroup } from '../../ui/choices'
 import { Code, CodeBlock } from '../../ui/code'
 import { Skeleton } from '../../ui/skeleton'
@@ -11,6 +12,7 @@ import { Visible } from '../../ui/visible'
 import type { Role } from '../members/roles'
 import type { Member } from './as-member'
 import { type CellState, TOKEN } from './cells'
+import type { Expectation } from './expectations'
 import type { Effect } from './lines'
 import { callWords, fixedReason, subjectName } from './names'
 import type { CellChange } from './queries'
@@ -40,9 +42,13 @@ interface Props {
   change: CellChange | undefined
   /** Null: the draft can't be changed. */
   onOwn: ((effect: Effect | null) => void) | null
+  /** The organization's own expectation. */
+  expected: Expectation | undefined
+  /** Null: the draft can't be changed. */
+  onExpect: ((effect: Effect | null) => void) | null
 }
 
-export function CellDetails({ cell, meaning, member, change, onOwn }: Props) {
+export function CellDetails({ cell, meaning, member, change, onOwn, expected, onExpect }: Props) {
   const { id: orgId } = useOrg()
   const { subject, permission, own, fixed, calls } = cell
   const rested = useRested(`${subject} ${permission}`)
@@ -103,7 +109,39 @@ export function CellDetails({ cell, meaning, member, change, onOwn }: Props) {
           />
         )
       )}
+      <Expected allowed={cell.allowed} expected={expected} onExpect={onExpect} />
     </div>
+  )
+}
+
+/** Writes the present result into the rules as required, or removes what is required. */
+function Expected(props: Pick<Props, 'expected' | 'onExpect'> & { allowed: boolean }) {
+  const { allowed, expected, onExpect } = props
+  if (expected) {
+    return (
+      <p className="flex flex-wrap items-center gap-2">
+        <span>
+          Expected: <strong className="font-semibold">{expected.effect === 'allow' ? 'yes' : 'no'}</strong>
+          {expected.isMet === false && ', which fails'}
+        </span>
+        {onExpect && (
+          <Button size="sm" onClick={() => onExpect(null)}>
+            Remove
+          </Button>
+        )}
+      </p>
+    )
+  }
+  return (
+    onExpect && (
+      <Button
+        size="sm"
+        tip="Later versions are refused if they change it"
+        onClick={() => onExpect(allowed ? 'allow' : 'deny')}
+      >
+        Expect this
+      </Button>
+    )
   )
 }
 

@@ -14,6 +14,7 @@ const given = {
       permissions: role === 'VIEWER' ? [] : ['contact.view'],
     })),
     problems: [],
+    expectations: [],
   },
   permissions: [
     { permission: 'contact.view', group: 'contact', meaning: 'See contacts.' },

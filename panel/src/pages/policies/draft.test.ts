@@ -88,6 +88,24 @@ test('the draft’s cells are applied to the newly published text', () => {
   expect(cellChanges(TEXT, TEXT)).toEqual([])
 })
 
+test('an expected result is a line beside the rules, and removing it leaves no trace', () => {
+  const at = cell('VIEWER', 'agent.edit')
+  const expected = changed(begun('v1', TEXT), { ...at, kind: 'e', effect: 'allow' })
+  expect(textOf(expected, ORG)).toBe(`${TEXT}e, VIEWER, agent.edit, allow\n`)
+  expect(changed(expected, { ...at, kind: 'e', effect: null }).cells).toEqual([])
+  // A click changes the rule, and the expectation stays: the service refuses to publish both.
+  const both = click(expected, at, true)
+  const rule = 'p, VIEWER, 7, agent.edit, allow\n'
+  expect(textOf(both, ORG)).toBe(`${TEXT.replace(rule, '')}e, VIEWER, agent.edit, allow\n`)
+  expect(textOf(click(both, at, false), ORG)).toBe(textOf(expected, ORG))
+  // One in the text is replaced and removed in its place.
+  const inForce = 'e,VIEWER , agent.edit,allow\n'
+  const set = (effect: 'deny' | null) => setLine(`${inForce}${rule}`, ORG, { ...at, kind: 'e', effect })
+  expect(set('deny')).toBe(`e, VIEWER, agent.edit, deny\n${rule}`)
+  expect(set(null)).toBe(rule)
+  expect(textOf(rebased(expected, ORG, 'v2', rule), ORG)).toBe(`${rule}e, VIEWER, agent.edit, allow\n`)
+})
+
 test('a draft survives storage, and nonsense is none', () => {
   const draft = click(begun('v1', TEXT), cell('VIEWER', 'skill.edit'), false)
   expect(restored(stored(draft))).toEqual(draft)

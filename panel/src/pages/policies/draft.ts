@@ -1,5 +1,5 @@
-// The draft of an organization's rules: a text that is not in force, and the cells changed in it. A cell that is changed
-// back leaves no trace. No React here.
+// The draft of an organization's rules: a text that is not in force, and the cells changed or expected in it. A cell that
+// is changed back leaves no trace. No React here.
 import {
   type Cell,
   type Change,
@@ -38,8 +38,9 @@ export const typed = (draft: Draft, text: string): Draft => ({ ...draft, typed: 
 
 /** The draft with another own line about a cell, or without one. */
 export function changed(draft: Draft, change: Change): Draft {
-  const others = draft.cells.filter((cell) => !isSame(cell, change))
-  const before = effectIn(ruleLines(draft.typed), change)
+  const { kind = 'p' } = change
+  const others = draft.cells.filter((cell) => !isSame(cell, change) || (cell.kind ?? 'p') !== kind)
+  const before = effectIn(ruleLines(draft.typed, kind), change)
   return { ...draft, cells: before === change.effect ? others : [...others, change] }
 }
 
@@ -47,7 +48,7 @@ export function changed(draft: Draft, change: Change): Draft {
 export function clicked(draft: Draft, cell: Cell, allowed: boolean): Change {
   const { subject, permission } = cell
   const before = effectIn(ruleLines(draft.typed), cell)
-  const isEdited = draft.cells.some((each) => isSame(each, cell))
+  const isEdited = draft.cells.some((each) => isSame(each, cell) && each.kind !== 'e')
   const opposite: Effect = allowed ? 'deny' : 'allow'
   return { subject, permission, effect: isEdited ? before : before ? null : opposite }
 }

@@ -1,14 +1,16 @@
-// The operator's expectations: results that every text of the organization must have. Read as the service does
-// (src/core/policy/expectations.rs). No React here.
+// The results that every text of the organization must have: the operator's expectations, read as the service does
+// (src/core/policy/expectations.rs), and the organization's own, in its text. No React here.
 import type { CellState, Row } from './cells'
-import { type Cell, type Effect, isSame } from './lines'
+import { type Cell, type Effect, isSame, ruleLines } from './lines'
 import type { Proposal } from './queries'
 
 const FILE = 'expectations.csv'
 
 export interface Expectation extends Cell {
-  /** `*`, `default` or the organization. */
-  place: string
+  /** Of the operator's: `*`, `default` or the organization. */
+  place: string | null
+  /** Of the organization's own: the line of the text. */
+  line: number | null
   effect: Effect
   /** `undefined` while the service has not judged it. */
   isMet: boolean | undefined
@@ -24,24 +26,49 @@ interface Given {
   proposal: Proposal | undefined | null
 }
 
-/** The expectations that apply to the text. Those of `default` concern only organizations without own rules. */
-export function expectationsOf({ expected, text, rows, proposal }: Given): Expectation[] {
-  const cells = rows.flatMap((row) => row.cells)
+/** The expectations that apply to the text, its own first. */
+export function expectationsOf(given: Given): Expectation[] {
+  const cells = given.rows.flatMap((row) => row.cells)
+  return [...ownOf(given, cells), ...operatorsOf(given, cells)]
+}
+
+function ownOf({ text, proposal }: Given, cells: CellState[]): Expectation[] {
+  return ruleLines(text, 'e').flatMap(({ line, effect, ...about }) => {
+    const cell = cells.find((each) => isSame(each, about))
+    if (!cell) return []
+    const isMet =
+      proposal === null
+        ? cell.allowed === (effect === 'allow')
+        : proposal?.expectations.find((each) => each.line === line)?.met
+    const { subject, permission } = cell
+    return [{ subject, place: null, line, permission, effect, isMet }]
+  })
+}
+
+/** Those of `default` concern only organizations without own rules. */
+function operatorsOf({ expected, text, proposal }: Given, cells: CellState[]): Expectation[] {
   return expected.split('\n').flatMap((line) => {
     const [subject, place, permission, effect, ...more] = line.split(',').map((field) => field.trim())
     const isLine = place && permission && (effect === 'allow' || effect === 'deny') && more.length === 0
     const cell = isLine && cells.find((each) => isSame(each, { subject: subject ?? '', permission }))
     if (!cell || (place === 'default' && text.trim())) return []
-    return [{ subject: cell.subject, place, permission, effect, isMet: isMet(cell, effect, proposal) }]
+    const { subject: who } = cell
+    return [{ subject: who, place, line: null, permission, effect, isMet: isMet(cell, effect, proposal) }]
   })
+}
+
+/** The expectation of a cell that matters most: one that fails, then the organization's own. */
+export const expectationOf = (expectations: Expectation[], cell: Cell): Expectation | undefined => {
+  const about = expectations.filter((each) => isSame(each, cell))
+  return about.find(({ isMet }) => isMet === false) ?? about[0]
 }
 
 function isMet(cell: CellState, effect: Effect, proposal: Given['proposal']): boolean | undefined {
   if (proposal === undefined) return undefined
   if (proposal === null || proposal.ok) return cell.allowed === (effect === 'allow')
   const failed = `expected ${effect} of ${cell.permission} to ${cell.subject}, `
-  const ofExpectations = proposal.problems.filter(({ file }) => file === FILE)
-  if (ofExpectations.some(({ reason }) => reason.startsWith(failed))) return false
+  const unmet = proposal.problems.filter(({ reason }) => reason.startsWith('expected '))
+  if (unmet.some(({ file, reason }) => file === FILE && reason.startsWith(failed))) return false
   // The service judges only texts without other problems.
-  return ofExpectations.length === proposal.problems.length || undefined
+  return unmet.length === proposal.problems.length || undefined
 }

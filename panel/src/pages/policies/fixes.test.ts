@@ -15,6 +15,11 @@ test('an unknown name becomes the nearest one, and everything else stays', () =>
   )
 })
 
+test('so it does in an expectation', () => {
+  const problem = { file: 'orgs/7.csv', line: 1, reason: 'unknown role "VEIWER" (did you mean "VIEWER"?)' }
+  expect(fixOf(problem, 'e, VEIWER, skill.edit, deny')?.text).toBe('e, VIEWER, skill.edit, deny')
+})
+
 test('a line that repeats another is removed, with its end', () => {
   expect(fix(2, 'duplicates line 1')?.text).toBe(TEXT.replace('p, VIEWER, 7,  agent.edti , allow\r\n', ''))
 })

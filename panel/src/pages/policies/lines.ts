@@ -2,7 +2,10 @@
 
 export type Effect = 'allow' | 'deny'
 
-/** A `p` line. */
+/** A `p` line decides about a cell, an `e` line expects a result of it. */
+export type Kind = 'p' | 'e'
+
+/** A `p` or an `e` line. */
 export interface RuleLine {
   /** Its number, starting at 1. */
   line: number
@@ -13,8 +16,8 @@ export interface RuleLine {
 
 export type Cell = Pick<RuleLine, 'subject' | 'permission'>
 
-/** The effect of a text's own line about a cell; null without such a line. */
-export type Change = Cell & { effect: Effect | null }
+/** The effect of a text's own line about a cell; null without such a line. Without a kind: of a `p` line. */
+export type Change = Cell & { effect: Effect | null; kind?: Kind }
 
 /** Whether a file has an organization's own rules: `orgs/7.csv`. */
 export const isOwnFile = (file: string) => file.startsWith('orgs/')
@@ -24,11 +27,18 @@ export const isSame = (one: Cell, other: Cell) =>
 
 const fieldsOf = (line: string) => line.split(',').map((field) => field.trim())
 
-/** The lines that can be read. The service reports the others. */
-export function ruleLines(text: string): RuleLine[] {
+/** Who, what and the effect, if the line is of this kind. An `e` line does not name the organization. */
+function partsOf(line: string, kind: Kind): string[] {
+  const [first, ...fields] = fieldsOf(line)
+  if (first !== kind) return []
+  return kind === 'p' ? fields.toSpliced(1, 1) : fields
+}
+
+/** The lines of a kind that can be read. The service reports the others. */
+export function ruleLines(text: string, kind: Kind = 'p'): RuleLine[] {
   return text.split('\n').flatMap((line, index) => {
-    const [kind, subject, , permission, effect, ...more] = fieldsOf(line)
-    const isRule = kind === 'p' && more.length === 0 && (effect === 'allow' || effect === 'deny')
+    const [subject, permission, effect, ...more] = partsOf(line, kind)
+    const isRule = more.length === 0 && (effect === 'allow' || effect === 'deny')
     return isRule && subject && permission ? [{ line: index + 1, subject, permission, effect }] : []
   })
 }
@@ -37,13 +47,14 @@ export const effectIn = (lines: readonly RuleLine[], cell: Cell): Effect | null 
   lines.find((line) => isSame(line, cell))?.effect ?? null
 
 /** Sets the line about a cell: replaces or appends it, or removes it. All other lines stay, with their comments. */
-export function setLine(text: string, org: number, { effect, ...cell }: Change): string {
+export function setLine(text: string, org: number, { effect, kind = 'p', ...cell }: Change): string {
   const end = text.includes('\r\n') ? '\r\n' : '\n'
   const kept = text.match(/[^\n]*\n|[^\n]+$/g) ?? []
-  const written = effect ? `p, ${cell.subject}, ${org}, ${cell.permission}, ${effect}${end}` : ''
+  const about = kind === 'p' ? `${cell.subject}, ${org}` : cell.subject
+  const written = effect ? `${kind}, ${about}, ${cell.permission}, ${effect}${end}` : ''
   const at = kept.findIndex((line) => {
-    const [kind, subject, , permission] = fieldsOf(line)
-    return kind === 'p' && subject === cell.subject && permission === cell.permission
+    const [subject, permission] = partsOf(line, kind)
+    return subject === cell.subject && permission === cell.permission
   })
   if (at >= 0) return kept.toSpliced(at, 1, ...(written ? [written] : [])).join('')
   return text && written && !text.endsWith('\n') ? text + end + written : text + written
@@ -51,10 +62,12 @@ export function setLine(text: string, org: number, { effect, ...cell }: Change):
 
 /** The cells about which two texts have different lines, as changes of the first one. */
 export function cellChanges(before: string, after: string): Change[] {
-  const [old, now] = [ruleLines(before), ruleLines(after)]
-  const gone = old.filter((line) => effectIn(now, line) === null).map((line) => ({ ...line, effect: null }))
-  const set = now.filter((line) => effectIn(old, line) !== line.effect)
-  return [...gone, ...set].map(({ subject, permission, effect }) => ({ subject, permission, effect }))
+  return (['p', 'e'] as const).flatMap((kind) => {
+    const [old, now] = [ruleLines(before, kind), ruleLines(after, kind)]
+    const gone = old.filter((line) => effectIn(now, line) === null).map((line) => ({ ...line, effect: null }))
+    const set = now.filter((line) => effectIn(old, line) !== line.effect)
+    return [...gone, ...set].map(({ subject, permission, effect }) => ({ kind, subject, permission, effect }))
+  })
 }
 
 /**

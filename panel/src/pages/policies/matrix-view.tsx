@@ -10,7 +10,7 @@ import { say } from '../../ui/toast-store'
 import { AsMember, MemberFilter, useMember } from './as-member'
 import { CellDetails } from './cell-details'
 import { type CellState, filtered, rowsOf, SUBJECTS } from './cells'
-import { expectationsOf } from './expectations'
+import { type Expectation, expectationsOf } from './expectations'
 import { Expectations } from './expectations-view'
 import { type Cell, isSame } from './lines'
 import { Matrix } from './matrix'
@@ -30,12 +30,14 @@ interface Props {
   canEdit: boolean
   /** Explains why the draft can't be changed. */
   onRefused: () => void
+  /** Shows a line of the own rules. */
+  onLine: (line: number) => void
   /** The effect of the draft. */
   children: ReactNode
 }
 
 export function MatrixView(props: Props) {
-  const { policy, permissions, general, state, proposal, onRefused, children } = props
+  const { policy, permissions, general, state, proposal, onRefused, onLine, children } = props
   const org = useOrg()
   const { q, role, own, never, member: userId } = useSearch({ from: '/inside/o/$org/policies' })
   const navigate = useNavigate({ from: '/o/$org/policies' })
@@ -46,7 +48,8 @@ export function MatrixView(props: Props) {
     void navigate({ search: (before) => ({ ...before, ...change }), replace: true })
   const [at, setAt] = useState<Cell | null>(null)
   const [pointed, point] = useState<Cell | null>(null)
-  const changes = proposal?.ok ? proposal.changes : undefined
+  // Also of a draft that only fails expectations of its own.
+  const changes = proposal?.ok || proposal?.changes.length ? proposal.changes : undefined
   const [{ data }] = useQuery({
     query: UsesQuery,
     variables: { orgId: org.id, days: DAYS },
@@ -60,6 +63,7 @@ export function MatrixView(props: Props) {
   const shown = filtered(rows, member ? { ...filters, role: member.role } : filters)
   const expected = policy.files.find(({ file }) => file === 'expectations.csv')?.text ?? ''
   const judged = state.draft ? proposal : null
+  const expectations = expectationsOf({ expected, text: state.text, rows, proposal: judged })
   const toggle = (cell: CellState) => {
     setAt(cell)
     if (userId !== undefined) return say('To change cells, clear the member.')
@@ -103,6 +107,10 @@ export function MatrixView(props: Props) {
                   member={cell.subject === member?.role ? member : undefined}
                   change={changes?.find((change) => isSame(change, cell))}
                   onOwn={canEdit ? (effect) => state.change({ ...identity(cell), effect }) : null}
+                  expected={expectations.find((each) => isOwn(each) && isSame(each, cell))}
+                  onExpect={
+                    canEdit ? (effect) => state.change({ ...identity(cell), kind: 'e', effect }) : null
+                  }
                 />
               ) : (
                 <p className="text-sm text-muted">
@@ -112,14 +120,20 @@ export function MatrixView(props: Props) {
               )}
             </Panel>
             {children}
-            <Expectations
-              expectations={expectationsOf({ expected, text: state.text, rows, proposal: judged })}
-            />
+            <Expectations expectations={expectations} onLine={onLine} />
           </>
         }
       >
         {shown.length > 0 ? (
-          <Matrix rows={shown} at={at} canEdit={canEdit} onAt={setAt} onPoint={point} onToggle={toggle} />
+          <Matrix
+            rows={shown}
+            expectations={expectations}
+            at={at}
+            canEdit={canEdit}
+            onAt={setAt}
+            onPoint={point}
+            onToggle={toggle}
+          />
         ) : (
           <NothingMatches
             icon={Table2}
@@ -136,4 +150,5 @@ export function MatrixView(props: Props) {
 }
 
 const ROLES = SUBJECTS.map((value) => ({ value, label: subjectName(value) }))
+const isOwn = ({ line }: Expectation) => line !== null
 const identity = ({ subject, permission }: Cell): Cell => ({ subject, permission })

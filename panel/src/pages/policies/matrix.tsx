@@ -5,11 +5,14 @@ import { type KeyboardEvent, useRef } from 'react'
 import { cx } from '../../ui/cx'
 import { words } from '../../ui/status'
 import { type CellState, grouped, type Row } from './cells'
+import { type Expectation, expectationOf } from './expectations'
+import { resultOf } from './expectations-view'
 import { type Cell, isSame } from './lines'
 import { cellName, markOf, subjectName } from './names'
 
 interface Props {
   rows: Row[]
+  expectations: Expectation[]
   /** The cell that has, or gets, the focus. */
   at: Cell | null
   canEdit: boolean
@@ -19,7 +22,7 @@ interface Props {
   onToggle: (cell: CellState) => void
 }
 
-export function Matrix({ rows, at, canEdit, onAt, onPoint, onToggle }: Props) {
+export function Matrix({ rows, expectations, at, canEdit, onAt, onPoint, onToggle }: Props) {
   const table = useRef<HTMLTableElement>(null)
   const cells = rows.map((row) => row.cells)
   const current = cells.flat().find((cell) => at && isSame(cell, at)) ?? cells[0]?.[0]
@@ -89,6 +92,7 @@ export function Matrix({ rows, at, canEdit, onAt, onPoint, onToggle }: Props) {
                 <MatrixCell
                   key={cell.subject}
                   cell={cell}
+                  expected={expectationOf(expectations, cell)}
                   isCurrent={cell === current}
                   onFocus={() => onAt(cell)}
                   onPoint={() => onPoint(cell)}
@@ -127,24 +131,26 @@ function moved(cells: CellState[][], { x, y }: { x: number; y: number }, key: st
 
 interface CellProps {
   cell: CellState
+  expected: Expectation | undefined
   isCurrent: boolean
   onFocus: () => void
   onPoint: () => void
   onToggle: () => void
 }
 
-function MatrixCell({ cell, isCurrent, onFocus, onPoint, onToggle }: CellProps) {
+function MatrixCell({ cell, expected, isCurrent, onFocus, onPoint, onToggle }: CellProps) {
   const { allowed, fixed, calls } = cell
   const count = calls ? calls.allowed + calls.refused : 0
   const mark = markOf(cell)
   const isDraft = mark === 'draft'
   const Icon = allowed ? Check : Minus
+  const { icon: Result, look } = resultOf(expected?.isMet)
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the grid handles the keys of all its cells
     <td
       data-cell={keyOf(cell)}
       tabIndex={isCurrent ? 0 : -1}
-      aria-label={cellName(cell)}
+      aria-label={cellName(cell, expected)}
       onFocus={onFocus}
       onPointerOver={onPoint}
       onClick={onToggle}
@@ -163,6 +169,7 @@ function MatrixCell({ cell, isCurrent, onFocus, onPoint, onToggle }: CellProps) 
       >
         <Icon size={16} strokeWidth={allowed ? 2.6 : 2} />
         {fixed && <Lock size={11} className="text-faint" />}
+        {expected && <Result size={11} className={look} />}
         {count > 0 && (
           <span className="text-2xs tabular-nums text-muted">
             {count.toLocaleString(undefined, { notation: 'compact' })}

@@ -1,6 +1,7 @@
 // Roles, service tokens and cells in words.
 import { ROLE_NAMES, type Role } from '../members/roles'
 import { type CellState, isEdited, TOKEN } from './cells'
+import type { Expectation } from './expectations'
 import type { RuleLine } from './lines'
 import type { CellChange } from './queries'
 
@@ -15,7 +16,7 @@ export function markOf(cell: CellState): 'draft' | 'own' | 'by own' | null {
 }
 
 /** "contact.view for Viewer: no, own line: deny, in the draft". With the words of the mark. */
-export function cellName(cell: CellState): string {
+export function cellName(cell: CellState, expected?: Expectation): string {
   const { subject, permission, allowed, own, fixed, calls } = cell
   const mark = markOf(cell)
   return [
@@ -24,6 +25,8 @@ export function cellName(cell: CellState): string {
     mark === 'by own' && 'by own lines about other roles',
     mark === 'draft' && 'in the draft',
     fixed && 'only the operator can change it',
+    expected && `expected: ${expected.effect === 'allow' ? 'yes' : 'no'}`,
+    expected?.isMet === false && 'which fails',
     calls && callWords(calls),
   ]
     .filter(Boolean)

@@ -153,6 +153,7 @@ function Workbench({ policy, permissions, general, refetch }: Props) {
           proposal={proposed?.proposal}
           canEdit={canEdit}
           onRefused={() => (isOwned ? say(OWNED) : refused?.())}
+          onLine={toText}
         >
           {effect}
         </MatrixView>

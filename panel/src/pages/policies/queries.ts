@@ -8,6 +8,7 @@ export const PoliciesQuery = graphql(`
       files { file text editable }
       roles { role permissions }
       problems { file line reason }
+      expectations { line subject permission allowed met }
     }
     permissions { permission group meaning }
     general: proposePolicy(orgId: $orgId, text: "") { changes { subject permission allowed } }
@@ -20,6 +21,7 @@ export const ProposeQuery = graphql(`
       ok
       problems { file line reason }
       changes { subject permission allowed decidedBy { file line text } }
+      expectations { line met }
     }
   }
 `)

@@ -4,6 +4,7 @@ import { CodeBlock } from '../../ui/code'
 import { Notice } from '../../ui/notice'
 import { NotEditable } from '../../ui/panel'
 import { Problems } from './effect'
+import { subjectName } from './names'
 import type { Policy } from './queries'
 
 interface Props {
@@ -14,9 +15,10 @@ interface Props {
   refused: (() => void) | null
 }
 
-export function ReadOnly({ policy: { files, problems }, isOwned, refused }: Props) {
+export function ReadOnly({ policy: { files, problems, expectations }, isOwned, refused }: Props) {
   const org = useOrg()
-  if (!isOwned && !refused && problems.length === 0) return null
+  const unmet = expectations.filter(({ met }) => !met)
+  if (!isOwned && !refused && problems.length === 0 && unmet.length === 0) return null
   const file = files[0]?.file
   return (
     <div className="shrink-0 space-y-2 border-b border-line px-4 py-2 sm:px-6">
@@ -25,6 +27,19 @@ export function ReadOnly({ policy: { files, problems }, isOwned, refused }: Prop
           These rules have problems. Of the organization’s own rules, only the denials or the last valid file
           apply.
           <Problems problems={problems} />
+        </Notice>
+      )}
+      {unmet.length > 0 && (
+        <Notice tone="warn">
+          The rules do not meet these expectations of their own. They stay in force, but the next version must
+          meet or remove them.
+          <ul>
+            {unmet.map(({ line, subject, permission, allowed }) => (
+              <li key={line}>
+                Line {line}: {subjectName(subject)} {allowed ? 'may' : 'may not'} <code>{permission}</code>
+              </li>
+            ))}
+          </ul>
         </Notice>
       )}
       {isOwned ? (
