@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_that_fails_an_expectation_of_its_own_is_refused_with_the_deciding_line() {
+    fn an_edit_that_fails_its_own_expectation_is_refused() {
         let met = "e, OWNER, skill.edit, allow\ne, service_token, policy.edit, deny\n";
         assert_eq!(problems(&format!("{RULE}{met}")), [] as [&str; 0]);
         assert_eq!(
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expectation_never_keeps_the_operator_from_changing_the_policy() {
+    fn an_expectation_never_blocks_a_change_by_the_operator() {
         let own = format!("{RULE}e, OPERATOR, contact.view, allow\n");
         for is_file in [true, false] {
             let dir = folder(&[]);
