@@ -9,10 +9,10 @@
 //!
 //! `panel.rs`: people's actions; `takeover.rs`: answering instead of the agent; `reports.rs`: hosts' reports;
 //! `incoming.rs`: messages from channels; `updates.rs`: their parts and versions; `notices.rs`: notices of them
-//! elsewhere; `turn_messages.rs`, `delivery_messages.rs`: messages of turns and deliveries; `append.rs`: adding messages; `search.rs`: finding
-//! messages; `reads.rs`: read marks; `watches.rs`: watchers; `retention.rs`: removing transcripts; `storage.rs`:
-//! storage use; `tokenizer.rs`: tokens of the search index; `search_stages.rs`: stages of a search; `attachments.rs`:
-//! files; `sources.rs`: original mails; `reparsing.rs`: reading them again.
+//! elsewhere; `turn_messages.rs`, `delivery_messages.rs`: messages of turns and deliveries; `append.rs`: adding
+//! messages; `search.rs`: finding messages; `reads.rs`: read marks; `watches.rs`: watchers; `retention.rs`: removing
+//! transcripts; `storage.rs`: storage use; `tokenizer.rs`: tokens of the search index; `search_stages.rs`: stages of a
+//! search; `attachments.rs`: files; `sources.rs`: original mails; `reparsing.rs`: reading them again.
 
 mod append;
 mod attachments;

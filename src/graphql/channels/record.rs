@@ -358,7 +358,10 @@ impl Record for NotifyConversation {
                     "The contact's name.",
                 )
                 .column::<Transport>("transport", "The messaging transport.")
-                .column::<ConversationStatus>("status", "The status. An archived conversation is not notified.")
+                .column::<ConversationStatus>(
+                    "status",
+                    "The status. An archived conversation is not notified.",
+                )
         });
         &SPEC
     }
