@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A change first locks the rows it counts or selects from, then the record. Decisions about an agent's work are made
-//! under the lock of its row ([`agents::lock_agent`](super::agents::lock_agent)).
+//! under the lock of its row ([`agents::lock_agent`](super::agents::lock_agent)). Notices of incoming messages lock a
+//! conversation without its agent, last of all (`ingest/writer.rs`).
 
 use sea_orm::{ConnectionTrait, DbBackend, Value};
 

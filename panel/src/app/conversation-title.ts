@@ -12,6 +12,11 @@ export function conversationTitle({ title, contactName, agent, ref }: Titled): s
   return title || contactName || (agent ? `With ${agent.name}` : (ref ?? 'Conversation'))
 }
 
-/** A message's preview without the code that the service puts before an error's text: `INTERRUPTED The agent ended`. */
-export const withoutCode = (kind: string, text: string): string =>
-  kind === 'ERROR' ? text.replace(/^[A-Z][A-Z_]+(?=\s)\s*/, '') : text
+/**
+ * A message's preview without the code that the service puts before an error's text (`INTERRUPTED The agent ended`) and
+ * after an event's (`Ada took over. TAKEN_OVER`).
+ */
+export function withoutCode(kind: string, text: string): string {
+  if (kind === 'ERROR') return text.replace(/^[A-Z][A-Z_]+(?=\s)\s*/, '')
+  return kind === 'EVENT' ? text.replace(/\s+[A-Za-z]+(_[A-Za-z]+)+$/, '') : text
+}

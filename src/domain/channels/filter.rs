@@ -15,7 +15,7 @@ pub(crate) struct FilterRules {
     pub proves_itself: bool,
     /// Whether the sender must be proven.
     pub needs_proof: bool,
-    /// A message needs one of these labels. Empty: no label is needed.
+    /// A message needs one of these labels, in lower case. Empty: no label is needed.
     pub labels: Vec<String>,
     /// Chats in which the agent need not be mentioned.
     pub mention_off: Vec<String>,
@@ -39,7 +39,7 @@ impl FilterRules {
         Self {
             proves_itself: channel.transport == Transport::Webhook,
             needs_proof: channel.email_authserv_id.is_some(),
-            labels: texts(&channel.label_whitelist),
+            labels: texts(&channel.label_whitelist).iter().map(|label| label.to_lowercase()).collect(),
             mention_off: texts(&channel.mention_off),
             self_ids: [texts(&channel.webhook_self_ids), texts(&channel.self_ids)].concat(),
         }
@@ -61,7 +61,8 @@ impl FilterRules {
         if self.needs_proof && message.proof < Proof::Signed {
             return FilterDecision::Refused(RefusalReason::Unproven);
         }
-        if !self.labels.is_empty() && !message.labels.iter().any(|label| self.labels.contains(label)) {
+        let is_listed = |label: &String| self.labels.contains(&label.to_lowercase());
+        if !self.labels.is_empty() && !message.labels.iter().any(is_listed) {
             return FilterDecision::Refused(RefusalReason::Label);
         }
         let place = message.origin.place.as_ref();
@@ -100,7 +101,7 @@ mod tests {
                 is_private: false,
             },
             is_addressed: true,
-            labels: vec!["urgent".to_owned()],
+            labels: vec!["Urgent".to_owned()],
             context: String::new(),
             text: "Hello".to_owned(),
             files: Vec::new(),

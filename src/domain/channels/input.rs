@@ -86,7 +86,7 @@ pub struct UpdateChannelInput {
     /// Instructions for the agent about this channel.
     #[graphql(directive = bounds::apply(length(0, 8000)))]
     pub instructions: MaybeUndefined<String>,
-    /// The conversation notified of incoming messages. Not applied yet.
+    /// The conversation notified of incoming messages.
     pub notify_conversation_id: MaybeUndefined<ConversationId>,
     /// The members to alert when it fails. Replaces the whole list.
     #[graphql(directive = bounds::apply(items(100).not_null()))]

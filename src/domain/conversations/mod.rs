@@ -8,17 +8,18 @@
 //! agents, `agent.interact` writes, `conversation.edit` resolves and archives.
 //!
 //! `panel.rs`: people's actions; `takeover.rs`: answering instead of the agent; `reports.rs`: hosts' reports;
-//! `incoming.rs`: messages from channels; `updates.rs`: their parts and versions; `turn_messages.rs`,
-//! `delivery_messages.rs`: messages of turns and deliveries; `append.rs`: adding messages; `search.rs`: finding
-//! messages; `reads.rs`: read marks; `watches.rs`: watchers; `retention.rs`: removing transcripts; `storage.rs`:
-//! storage use; `tokenizer.rs`: tokens of the search index; `search_stages.rs`: stages of a search; `attachments.rs`:
-//! files; `sources.rs`: original mails; `reparsing.rs`: reading them again.
+//! `incoming.rs`: messages from channels; `updates.rs`: their parts and versions; `notices.rs`: notices of them
+//! elsewhere; `turn_messages.rs`, `delivery_messages.rs`: messages of turns and deliveries; `append.rs`: adding
+//! messages; `search.rs`: finding messages; `reads.rs`: read marks; `watches.rs`: watchers; `retention.rs`: removing
+//! transcripts; `storage.rs`: storage use; `tokenizer.rs`: tokens of the search index; `search_stages.rs`: stages of a
+//! search; `attachments.rs`: files; `sources.rs`: original mails; `reparsing.rs`: reading them again.
 
 mod append;
 mod attachments;
 mod delivery_messages;
 mod entity;
 mod incoming;
+mod notices;
 mod panel;
 mod queries;
 mod reads;
@@ -52,6 +53,7 @@ pub use self::{
         DeliveryTarget, load_delivery_target, move_targets, record_delivery, require_message, retarget,
     },
     incoming::{ConversationOf, Incoming, bounded_name, find_stored_keys, receive},
+    notices::{Sources, append_notices},
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
     queries::{
         FAILED, READ_SEQ, TARGET, UNDELIVERED, UNREAD, WATCHING, count_failed, count_undelivered,

@@ -2,10 +2,10 @@
 //!
 //! It takes the loads that are waiting (at most [`BATCH`] of them, with at most [`HEAVY`] bytes of files and long
 //! texts) without waiting for more: the next batch accumulates while one is being committed. If a batch fails, it is
-//! written again with a savepoint for each message, so that a message that fails does not affect the others. Senders
-//! get their response after the commit.
+//! written again with a savepoint for each message, so that a message that fails does not affect the others. Notices
+//! in other conversations come last. Senders get their response after the commit.
 
-use std::{mem, sync::Arc};
+use std::{collections::BTreeMap, mem, sync::Arc};
 
 use muster_channels::Event;
 use tokio::sync::{mpsc, oneshot};
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     base::{
         bounds::BATCH,
-        ids::{AgentId, ChannelId, OrgId},
+        ids::{AgentId, ChannelId, ConversationId, OrgId},
         problem::{Code, Problem, Result},
     },
     core::{
@@ -42,6 +42,8 @@ pub(super) struct Load {
     pub org: OrgId,
     pub agent: AgentId,
     pub channel: ChannelId,
+    /// The conversation to notify of its messages, and the channel's name.
+    pub notified: Option<(ConversationId, String)>,
     /// The accepted messages.
     pub messages: Vec<Arrived>,
     /// Events other than messages.
@@ -59,6 +61,7 @@ impl Load {
             org: channel.organization_id,
             agent: channel.agent_id,
             channel: channel.id,
+            notified: channel.notify_conversation_id.map(|id| (id, channel.name.clone())),
             messages: Vec::new(),
             beside: Vec::new(),
             position: None,
@@ -249,8 +252,49 @@ async fn write(core: &Arc<Core>, jobs: &[Job], guarded: bool) -> Result<Vec<Resu
             outcomes.extend(write_unguarded(&tx, of_channel).await?);
         }
     }
+    write_notices(&mut tx, collect_notices(jobs, &outcomes), guarded).await?;
     tx.commit().await?;
     Ok(outcomes)
+}
+
+/// The conversations to notify, and those in which messages were stored.
+type Notices = BTreeMap<(OrgId, ConversationId), conversations::Sources>;
+
+fn collect_notices(jobs: &[Job], outcomes: &[Result<Vec<Outcome>>]) -> Notices {
+    let mut notices = Notices::new();
+    for (Job { load, .. }, outcomes) in jobs.iter().zip(outcomes) {
+        let (Some((target, channel)), Ok(outcomes)) = (&load.notified, outcomes) else { continue };
+        for stored in outcomes.iter().flatten().flatten() {
+            let sources = notices.entry((load.org, *target)).or_default();
+            sources.insert(stored.conversation_id, channel.clone());
+        }
+    }
+    notices
+}
+
+/// Writes notices. If `guarded`, a failure affects no message. Their conversations belong to any agents, so they are
+/// locked after all agents, in the same order in each replica.
+async fn write_notices(tx: &mut Tx, notices: Notices, guarded: bool) -> Result<()> {
+    if !guarded || notices.is_empty() {
+        return append_notices(tx, notices).await;
+    }
+    let savepoint = tx.savepoint().await?;
+    let written = append_notices(tx, notices).await;
+    tx.close_savepoint(savepoint, written.is_ok()).await?;
+    if let Err(problem) = written {
+        tracing::warn!(%problem, "channel.notices_not_written");
+    }
+    Ok(())
+}
+
+async fn append_notices(tx: &mut Tx, notices: Notices) -> Result<()> {
+    for ((org, target), sources) in notices {
+        if tx.scope.org != org {
+            tx.scope = Scope::system(&tx.scope.core, org);
+        }
+        conversations::append_notices(tx, target, sources).await?;
+    }
+    Ok(())
 }
 
 /// Writes the loads of one channel: all of them, or none.
@@ -335,7 +379,8 @@ mod tests {
         let places = resource_limits.limit(Resource::Arrivals);
         let job = |channel: i64, beside: Vec<Event>| {
             let (org, agent, channel) = (OrgId(1), AgentId(1), ChannelId(channel));
-            let load = Load { org, agent, channel, messages: Vec::new(), beside, position: None, held: None };
+            let (notified, messages) = (None, Vec::new());
+            let load = Load { org, agent, channel, notified, messages, beside, position: None, held: None };
             Job {
                 load,
                 done: oneshot::channel().0,

@@ -9,8 +9,8 @@ use async_graphql::SimpleObject;
 use crate::{
     base::{
         enums::{
-            ChannelDirection, ChannelScope, InactiveReason, LinkState, ListenScope, RecordKind,
-            RefusalReason, Transport,
+            ChannelDirection, ChannelScope, ConversationStatus, InactiveReason, LinkState, ListenScope,
+            RecordKind, RefusalReason, Transport,
         },
         ids::{AgentId, ChannelId, ConversationId, Id, OrgId, UserId},
         permission::Permission,
@@ -94,7 +94,7 @@ fn state(spec: Spec) -> Spec {
     spec.column::<Option<String>>("instructions", "Instructions for the agent about this channel.")
         .column::<Option<ConversationId>>(
             "notify_conversation_id",
-            "The conversation notified of incoming messages. Not applied yet.",
+            "The conversation notified of incoming messages.",
         )
         .one::<NotifyConversation>(
             "notify_conversation",
@@ -358,6 +358,10 @@ impl Record for NotifyConversation {
                     "The contact's name.",
                 )
                 .column::<Transport>("transport", "The messaging transport.")
+                .column::<ConversationStatus>(
+                    "status",
+                    "The status. An archived conversation is not notified.",
+                )
         });
         &SPEC
     }

@@ -170,7 +170,7 @@ async fn of_a_batch_only_unstorable_messages_are_left_out() {
 }
 
 /// An update from a group.
-fn in_group(id: i64, chat: i64, more: &Value) -> Value {
+pub fn in_group(id: i64, chat: i64, more: &Value) -> Value {
     let mut update = said(id, "Hello");
     update["message"]["chat"] = json!({ "id": chat, "type": "supergroup", "title": "Crew" });
     update["message"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -48,7 +48,7 @@ const TABLES: [Table; 3] = [
         record: "Channel",
         input: "UpdateChannelInput",
         own: &["check.rs", "create.rs", "edit.rs", "entity.rs", "input.rs", "merge.rs", "recipients.rs"],
-        features: &["channels"],
+        features: &["channels", "ingest"],
         operators: &[],
         columns: &[
             ("destination", "target"),

@@ -289,3 +289,31 @@ test('an approval is answered in a chat, and the panel shows it at once', async 
   await presses(page, page.getByRole('button', { name: 'Unlink' }))
   await page.getByText('You are asked only here.').waitFor()
 })
+
+test('what comes in is told in the conversation that the channel notifies', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${channels}?peek=${hook.id}` })
+  const orders = peek(page, 'Orders')
+  await orders.getByRole('combobox', { name: /^Notify/ }).click()
+  await page.getByRole('option', { name: /beans/ }).first().click()
+  await presses(page, orders.getByRole('button', { name: 'Save' }))
+  const notified = async () => {
+    const query = 'query($org: Id!, $id: Id!) { channel(orgId: $org, id: $id) { notifyConversationId } }'
+    return (await api(query, { id: hook.id })).channel.notifyConversationId
+  }
+  await until(async () => (await notified()) === world.conversation, 'the choice to be saved')
+
+  const { conversation_id: conversation } = await writes('Is the harbour open?', SHOP)
+  await hops(page, `/o/${world.org}/conversations/${world.conversation}`)
+  const log = page.getByRole('log', { name: 'Messages' })
+  const notice = log.getByRole('article').filter({ hasText: 'A message came in through Orders' })
+  await notice.waitFor()
+  await isAccessibleInBoth(page, 'with a notice')
+  await presses(page, notice.getByRole('link', { name: 'Open the conversation' }))
+  await log.getByText('Is the harbour open?').first().waitFor()
+  assert.equal(new URL(page.url()).pathname, `/o/${world.org}/conversations/${conversation}`)
+
+  const archive = 'mutation($org: Id!, $id: Id!) { updateConversation(orgId: $org, id: $id, input: { status: ARCHIVED }) { id } }'
+  await api(archive, { id: world.conversation })
+  await page.goto(`${world.base}${channels}?peek=${hook.id}`)
+  await orders.getByText(/is archived, so it gets no notices/).waitFor()
+})

@@ -6,9 +6,11 @@ test('content of any shape is read, and nothing of another type is believed', ()
   expect(contentOf({ text: { html: '<b>' }, approval_id: 'x' })).toMatchObject({
     text: '',
     approvalId: undefined,
+    conversationId: undefined,
   })
   expect(contentOf({ text: 'a', format: 'plain' }).isMarkdown).toBe(false)
   expect(contentOf({ approval_id: 12 }).approvalId).toBe(12)
+  expect(contentOf({ conversation_id: 7 }).conversationId).toBe(7)
 })
 
 test('a preview is one line', () => {

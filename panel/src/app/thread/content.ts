@@ -13,6 +13,8 @@ export interface Content {
   output?: Json
   isError?: boolean
   approvalId?: number
+  /** EVENT only: the conversation that it is about. */
+  conversationId?: number
   event?: string
   code?: string
 }
@@ -20,7 +22,10 @@ export interface Content {
 export function contentOf(content: Json): Content {
   const fields = typeof content === 'object' && content !== null && !Array.isArray(content) ? content : {}
   const string = (name: string) => (typeof fields[name] === 'string' ? (fields[name] as string) : undefined)
-  const id = Number(fields.approval_id)
+  const id = (name: string) => {
+    const id = Number(fields[name])
+    return Number.isSafeInteger(id) && id > 0 ? id : undefined
+  }
   return {
     text: string('text') ?? string('caption') ?? string('transcript') ?? '',
     isMarkdown: fields.format !== 'plain',
@@ -30,7 +35,8 @@ export function contentOf(content: Json): Content {
     input: fields.input,
     output: fields.output,
     isError: fields.is_error === true,
-    approvalId: Number.isSafeInteger(id) && id > 0 ? id : undefined,
+    approvalId: id('approval_id'),
+    conversationId: id('conversation_id'),
     event: string('event'),
     code: string('code'),
   }

@@ -5,7 +5,8 @@ export const ChannelFields = graphql(`
   fragment ChannelFields on Channel @_unmask {
     id name transport scope direction target botUsername hasToken instructions isActive inactiveReason inboundPath
     inviteUrl whitelist labelWhitelist mentionOff lastActivityAt createdAt alertRecipientUserIds revision viewerCan
-    agentId warnings
+    agentId warnings notifyConversationId
+    notifyConversation { id ref title contactName status }
     link { state cause since }
     refused { originId originName reason count lastAt }
     skipped { vendorId subject reason skippedAt }

@@ -58,7 +58,7 @@ export function Head({ channel }: { channel: Channel }) {
 
 /** The problems that block messages, and how to fix them. */
 function Problems({ channel }: { channel: Channel }) {
-  const { isActive, inactiveReason, link, warnings, webhook, direction } = channel
+  const { isActive, inactiveReason, link, warnings, webhook, direction, notifyConversation } = channel
   const isDeaf = webhook !== null && !webhook.hasInboundSecret && direction !== 'OUTBOUND'
   return (
     <>
@@ -77,6 +77,12 @@ function Problems({ channel }: { channel: Channel }) {
       )}
       {isDeaf && (
         <Notice tone="warn">Nothing comes in until the channel has a secret for incoming messages.</Notice>
+      )}
+      {notifyConversation?.status === 'ARCHIVED' && (
+        <Notice tone="warn">
+          The conversation that is notified of incoming messages is archived, so it gets no notices. Reopen
+          it, or choose another one below.
+        </Notice>
       )}
       {warnings.length > 0 && (
         <Notice tone="warn">

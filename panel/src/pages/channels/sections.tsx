@@ -3,7 +3,6 @@ import type { VariablesOf } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
 import { Select, TextArea, TextInput } from '../../ui/inputs'
-import { LinesInput } from '../../ui/lines-input'
 import { SectionField, SectionForm, SectionPart } from '../../ui/section-form'
 import { useSection } from '../../ui/use-section'
 import { type Channel, type ChannelRecord, hasSecret, UpdateChannel } from './channel'
@@ -13,7 +12,7 @@ import { inputOf, storedOf } from './values'
 
 type Input = VariablesOf<typeof UpdateChannel>['input']
 
-function useSave(channel: Channel) {
+export function useSave(channel: Channel) {
   const { id: orgId } = useOrg()
   const update = useAct(UpdateChannel)
   return (input: Input, ifRevision: number | undefined) =>
@@ -126,48 +125,6 @@ export function TransportSection({ channel, group }: { channel: Channel; group: 
           </SectionPart>
         )
       })}
-    </SectionForm>
-  )
-}
-
-const incoming = ({ labelWhitelist, mentionOff }: ChannelRecord) => ({ labelWhitelist, mentionOff })
-
-/** Other settings for incoming messages. */
-export function Incoming({ channel }: { channel: Channel }) {
-  const save = useSave(channel)
-  const form = useSection({
-    stored: incoming(channel),
-    revision: channel.revision,
-    bounds: {
-      labelWhitelist: 'UpdateChannelInput.labelWhitelist',
-      mentionOff: 'UpdateChannelInput.mentionOff',
-    },
-    save,
-    ofCurrent: incoming,
-  })
-  const { values, set } = form
-  return (
-    <SectionForm title="Incoming messages" doc="channels/README.md#who-may-write" form={form}>
-      <SectionField
-        form={form}
-        name="labelWhitelist"
-        label="Labels"
-        doc="channels/README.md#connect-one"
-        hint="One per line. With labels, only messages that have one of them get through."
-        optional
-      >
-        <LinesInput value={values.labelWhitelist} onValue={(labels) => set('labelWhitelist', labels)} />
-      </SectionField>
-      <SectionField
-        form={form}
-        name="mentionOff"
-        label="Answer without a mention in"
-        doc="channels/README.md#connect-one"
-        hint="Groups or rooms, one per line. Elsewhere the agent answers only when mentioned."
-        optional
-      >
-        <LinesInput value={values.mentionOff} onValue={(rooms) => set('mentionOff', rooms)} />
-      </SectionField>
     </SectionForm>
   )
 }

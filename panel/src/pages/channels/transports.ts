@@ -164,6 +164,10 @@ const WEBHOOK: Group[] = [
 interface TransportWords {
   label: string
   groups: Group[]
+  /** Its labels, if its messages have any. */
+  labels?: string
+  /** Its groups, if people there also write to others than the agent. */
+  places?: string
   /** Three steps at the vendor before connecting. */
   setup: readonly string[]
   /** The documentation of its channels. */
@@ -174,6 +178,7 @@ interface TransportWords {
 export const TRANSPORTS: Record<Transport, TransportWords> = {
   TELEGRAM: {
     label: 'Telegram',
+    places: 'Ids of groups, such as -1001234567890.',
     guide: '/docs/channels/telegram.md',
     setup: [
       'In Telegram, write /newbot to @BotFather and choose a name.',
@@ -184,6 +189,7 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
   },
   SLACK: {
     label: 'Slack',
+    places: 'Ids of channels, such as C024BE91L.',
     guide: '/docs/channels/slack.md',
     setup: [
       'At api.slack.com/apps, create an app from the manifest in the guide.',
@@ -209,6 +215,7 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
   },
   EMAIL: {
     label: 'E-mail',
+    labels: 'IMAP keywords.',
     guide: '/docs/channels/email.md',
     setup: [
       'Create a mailbox for the agent alone: Muster marks the mails in it as seen.',
@@ -219,6 +226,7 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
   },
   WEBHOOK: {
     label: 'Webhook',
+    labels: 'The “labels” of a message.',
     guide: '/docs/channels/webhook.md',
     setup: [
       'Choose a secret for each direction, for example with “openssl rand -base64 32”.',
@@ -245,6 +253,8 @@ export const transportName = (transport: string) =>
   SUPPORTED[transport]?.label ?? PLANNED[transport] ?? 'Panel'
 export const isPlanned = (transport: string) => transport in PLANNED
 export const guideOf = (transport: string): string | undefined => SUPPORTED[transport]?.guide
+export const labelsOf = (transport: string): string | undefined => SUPPORTED[transport]?.labels
+export const placesOf = (transport: string): string | undefined => SUPPORTED[transport]?.places
 /** The settings that a channel with this direction needs. */
 export const groupsOf = (transport: string, direction: Direction): Group[] =>
   (SUPPORTED[transport]?.groups ?? []).filter(({ notFor }) => notFor !== direction)

@@ -23,10 +23,10 @@ export function rangesOf(text: string, ranges: readonly (readonly number[])[]): 
   return parts
 }
 
-/** A snippet without an error's code, and its matches. Codes are ASCII: a character is a unit. */
+/** A snippet without its code, and its matches. Codes are ASCII: a character is a unit. */
 export function snippetWithoutCode(kind: string, text: string, ranges: readonly (readonly number[])[]) {
   const shown = withoutCode(kind, text)
-  const by = text.length - shown.length
+  const by = kind === 'ERROR' ? text.length - shown.length : 0
   return {
     text: shown,
     ranges:

@@ -1,6 +1,8 @@
 // One message of a thread.
+import { Link } from '@tanstack/react-router'
 import { AlertTriangle, Info, Mic, ShieldAlert } from 'lucide-react'
 import { memo } from 'react'
+import { useOrg } from '../../../app/organization'
 import { contentOf } from '../../../app/thread/content'
 import type { MessageRecord } from '../../../app/thread/fields'
 import { Avatar } from '../../../ui/avatar'
@@ -176,13 +178,23 @@ function Reached({ message, mine, waits }: { message: MessageRecord; mine: boole
 }
 
 function Quiet({ message }: { message: MessageRecord }) {
-  const { text, event } = contentOf(message.content)
+  const org = useOrg()
+  const { text, event, conversationId } = contentOf(message.content)
   return (
     <p className="flex items-center justify-center gap-1.5 py-1 text-center text-sm text-muted">
       <Info size={13} aria-hidden className="shrink-0" />
       <span className="min-w-0">
         <Visible text={text || words(event ?? message.kind)} />
       </span>
+      {conversationId && (
+        <Link
+          to="/o/$org/conversations/$id"
+          params={{ org: org.id, id: conversationId }}
+          className="link shrink-0"
+        >
+          Open<span className="sr-only"> the conversation</span>
+        </Link>
+      )}
       <span className="shrink-0 text-xs text-faint">
         <Time at={message.createdAt} as="stamp" />
       </span>
