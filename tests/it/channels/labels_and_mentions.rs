@@ -88,7 +88,7 @@ fn in_groups(named: &str) -> [(Value, bool, &'static str); 2] {
 }
 
 #[tokio::test]
-async fn telegrams_groups_can_need_no_mention_and_labels_admit_nothing() {
+async fn telegram_groups_can_need_no_mention_and_have_no_labels() {
     for (edit, is_stored, reason) in in_groups("-100") {
         let (app, telegram) = with_telegram().await;
         let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
