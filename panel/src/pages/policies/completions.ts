@@ -25,7 +25,7 @@ export function choicesAt(
     EFFECTS,
   ][fields.length - 1]
   // Nothing to choose: Enter begins the next line.
-  if (!choices || choices.some(({ label }) => label === written)) return null
+  if (!choices?.length || choices.some(({ label }) => label === written)) return null
   return { written, choices }
 }
 

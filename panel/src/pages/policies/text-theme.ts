@@ -5,7 +5,8 @@ export const THEME = EditorView.theme({
   '&': { color: 'var(--ink)' },
   '&.cm-focused': { outline: 'none' },
   '.cm-scroller': { fontFamily: 'inherit', lineHeight: 'inherit' },
-  '.cm-content': { padding: '0.5rem 0', minHeight: '8.5rem', caretColor: 'var(--ink)' },
+  '.cm-content, .cm-gutter': { minHeight: '8.5rem' },
+  '.cm-content': { padding: '0.5rem 0', caretColor: 'var(--ink)' },
   '.cm-line': { padding: '0 0.75rem' },
   '.cm-line ::selection, .cm-line::selection': { backgroundColor: 'var(--selected)' },
   '.cm-gutters': {
