@@ -41,7 +41,7 @@ const FIRST = { 'sign-in-sign-in-page': 130, 'overview-overview-page': 140 }
 /** The most that a page adds to what is there: its own chunk, and those that it shares with some others. */
 const PAGE = 55
 /** Chunks that are loaded when they are needed, and no page's. The API's reference is no part of the panel. */
-const LATER = { overlays: 70, markdown: 30, palette: 40, reference: 470 }
+const LATER = { overlays: 70, markdown: 30, palette: 40, 'policies-text-editor': 110, reference: 470 }
 
 const lines = [
   ['entry', kb(entry), 115],

@@ -17,7 +17,7 @@ afterEach(() => vi.unstubAllGlobals())
 /** Whether the page loses what is typed. */
 function isTaken(key: string): boolean {
   const preventDefault = vi.fn()
-  answer({ key, target: null, preventDefault })
+  answer({ key, composedPath: () => [], preventDefault })
   return preventDefault.mock.calls.length > 0
 }
 

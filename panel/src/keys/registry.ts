@@ -109,7 +109,7 @@ function press(event: KeyboardEvent): void {
     event.preventDefault()
     return
   }
-  const target = event.target instanceof HTMLElement ? event.target : null
+  const target = targetOf(event)
   if (belongsToField(event, isField(target))) return
   // Arrow keys choose among a question's options.
   if (event.key.startsWith('Arrow') && isOption(target)) return
@@ -155,7 +155,7 @@ export function runNamed(id: string): void {
 /** Esc in stages: leave the field, then close what was opened last. Dialogs close themselves. */
 function leave(event: KeyboardEvent): void {
   typed = []
-  const target = event.target instanceof HTMLElement ? event.target : null
+  const target = targetOf(event)
   if (inDialog(target)) return
   if (isField(target)) {
     target?.blur()
@@ -167,6 +167,12 @@ function leave(event: KeyboardEvent): void {
     event.preventDefault()
     last()
   }
+}
+
+/** Also within a shadow root, whose host the event itself names. */
+function targetOf(event: Event): HTMLElement | null {
+  const [target] = event.composedPath()
+  return target instanceof HTMLElement ? target : null
 }
 
 function isField(element: HTMLElement | null): boolean {

@@ -150,7 +150,8 @@ export const call = (page, query, variables = {}) =>
     [query, { o: world.org, ...variables }],
   )
 
-export const hasFocus = (locator) => locator.evaluate((element) => element === document.activeElement)
+/** Also within a shadow root. */
+export const hasFocus = (locator) => locator.evaluate((element) => element === element.getRootNode().activeElement)
 
 /** Until the layer that something stands in has the focus, a frame after it is there: then it answers keys. */
 export const hasEntered = (locator) =>

@@ -12,6 +12,16 @@ const cell = (page, permission, role, value) =>
 const isDraft = (page) => page.getByText('Draft, not in force')
 const effect = (page) => page.getByRole('complementary', { name: 'Effect' })
 
+const box = (page) => page.getByRole('textbox', { name: 'Text of the rules' })
+const inText = (page, text) =>
+  until(async () => (await box(page).locator('.cm-line').allTextContents()).join('\n') === text, `the text to be ${JSON.stringify(text)}`)
+
+/** Replaces the whole text. */
+async function writes(page, text) {
+  await box(page).press('Control+a')
+  await page.keyboard.insertText(text)
+}
+
 /** The text in force. */
 async function inForce() {
   const { policy } = await apiAs('OWNER', 'query($org: Id!) { policy(orgId: $org) { version text } }')
@@ -70,25 +80,25 @@ test('an OWNER changes a cell, sees the effect, publishes it, and reverts it; it
 
   // The text is the same draft.
   await page.getByRole('link', { name: 'Text' }).click()
-  const text = page.getByRole('textbox', { name: 'Text of the rules' })
-  assert.equal(await text.inputValue(), `${line}\n`)
-  await text.fill(`# Viewers write.\n${line}\np, VIEWER, ${world.org}, skill.edti, allow\n`)
+  await inText(page, `${line}\n`)
+  await writes(page, `# Viewers write.\n${line}\np, VIEWER, ${world.org}, skill.edti, allow\n`)
   await effect(page).getByText('did you mean "skill.edit"').waitFor()
   assert.equal(await page.getByRole('button', { name: 'Publish…' }).isDisabled(), true)
   await effect(page).getByRole('button', { name: 'Line 3' }).click()
-  assert.equal(await text.evaluate((area) => area.value.slice(area.selectionStart, area.selectionEnd)), `p, VIEWER, ${world.org}, skill.edti, allow`)
+  assert.equal(await box(page).evaluate((element) => String(element.getRootNode().getSelection())), `p, VIEWER, ${world.org}, skill.edti, allow`)
   await effect(page).getByRole('button', { name: 'Write skill.edit' }).click()
-  assert.equal(await text.inputValue(), `# Viewers write.\n${line}\np, VIEWER, ${world.org}, skill.edit, allow\n`)
-  await text.fill(`# Viewers write.\n${line}\n${line}\n`)
+  await inText(page, `# Viewers write.\n${line}\np, VIEWER, ${world.org}, skill.edit, allow\n`)
+  await writes(page, `# Viewers write.\n${line}\n${line}\n`)
   await effect(page).getByRole('button', { name: 'Remove line 3' }).click()
-  assert.equal(await text.inputValue(), `# Viewers write.\n${line}\n`)
+  await inText(page, `# Viewers write.\n${line}\n`)
   await page.getByLabel('Permission', { exact: true }).fill('skill.create')
   await page.getByLabel('Allow or deny').selectOption('deny')
   await page.getByRole('button', { name: 'Write the line' }).click()
-  assert.equal(await text.inputValue(), `# Viewers write.\n${line.replace('allow', 'deny')}\n`, 'in place of the line about it')
-  await text.fill(`# Viewers write.\n${line}\n`)
+  // In place of the line about it.
+  await inText(page, `# Viewers write.\n${line.replace('allow', 'deny')}\n`)
+  await writes(page, `# Viewers write.\n${line}\n`)
   await page.reload()
-  assert.equal(await text.inputValue(), `# Viewers write.\n${line}\n`, 'it survives a reload')
+  await inText(page, `# Viewers write.\n${line}\n`)
 
   await publishesDraft(page, write)
   await isDraft(page).waitFor({ state: 'detached' })
@@ -114,6 +124,51 @@ test('an OWNER changes a cell, sees the effect, publishes it, and reverts it; it
   assert.deepEqual(await creates(viewer), ['PERMISSION_DENIED'])
   await viewer.reload()
   await isGrey(true)
+})
+
+test('the text is written by the keyboard, with choices; a problem is underlined, and corrected there', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${at}?tab=text` })
+  const option = (name) => page.getByRole('option', { name, selected: true })
+  await tabTo(page, box(page))
+  await page.keyboard.press('Control+a')
+  // `j` and `?` are keys of the panel elsewhere.
+  await page.keyboard.type('# j?\np, VIE')
+  await option('VIEWER').waitFor()
+  await page.keyboard.press('Enter')
+  await page.keyboard.type(`, ${world.org}, skill.ed`)
+  await option('skill.edit').waitFor()
+  await page.getByText('Change skills').waitFor()
+  await isAccessibleInBoth(page, 'with choices')
+  await page.keyboard.press('Escape')
+  await page.keyboard.type('ti, allow\n')
+  const [right, wrong] = ['edit', 'edti'].map((word) => `# j?\np, VIEWER, ${world.org}, skill.${word}, allow\n`)
+  await inText(page, wrong)
+  const said = 'unknown permission "skill.edti" (did you mean "skill.edit"?)'
+  const here = page.locator('.cm-tooltip').filter({ hasText: said })
+  await effect(page).getByText(said).waitFor()
+  await box(page).getByText('skill.edti').hover()
+  await here.waitFor()
+  await isAccessibleInBoth(page, 'with a problem')
+  await here.getByRole('button', { name: 'Write skill.edit' }).click()
+  await inText(page, right)
+
+  await box(page).press('Control+z')
+  await inText(page, wrong)
+  await effect(page).getByText(said).waitFor()
+  await page.keyboard.press('F8')
+  await page.getByText(`Line 2: ${said}`).waitFor({ state: 'attached' })
+  await page.keyboard.press('Control+.')
+  await inText(page, right)
+  await effect(page).getByText('gains', { exact: true }).waitFor()
+
+  // The history is the draft's.
+  await page.getByRole('link', { name: 'Matrix' }).click()
+  await grid(page).waitFor()
+  await page.getByRole('link', { name: 'Text' }).click()
+  await box(page).press('Control+z')
+  await inText(page, wrong)
+  await page.keyboard.press('Tab')
+  await until(() => hasFocus(page.getByLabel('Role', { exact: true })), 'Tab to leave the text')
 })
 
 test('the matrix is changed by the keyboard alone, and back; a fixed cell says why', async (t) => {

@@ -14,12 +14,13 @@ import { ListSkeleton } from '../../ui/skeleton'
 import { Tabs } from '../../ui/tabs'
 import { say } from '../../ui/toast-store'
 import { Conflict } from './conflict'
+import { type Editing, selectLine } from './editing'
 import { Effect, NoDraft } from './effect'
 import { MatrixView } from './matrix-view'
 import { PublishDialog } from './publish-dialog'
 import { type General, type Permissions, PoliciesQuery, type Policy } from './queries'
 import { ReadOnly } from './read-only'
-import { selectLine, TextView } from './text-view'
+import { TextView } from './text-view'
 import { useDraft } from './use-draft'
 import { useProposal } from './use-proposal'
 import { Workspace } from './workspace'
@@ -66,7 +67,7 @@ function Workbench({ policy, permissions, general, refetch }: Props) {
   const navigate = useNavigate({ from: '/o/$org/policies' })
   const { tab = 'matrix' } = search
   const [publishing, publish] = useState(false)
-  const area = useRef<HTMLTextAreaElement>(null)
+  const editing = useRef<Editing>({})
   const refused = useRefused('policy.edit')
   const isOwned = !policy.files[0]?.editable
   const canEdit = !isOwned && !refused
@@ -76,9 +77,7 @@ function Workbench({ policy, permissions, general, refetch }: Props) {
   const proposing = useProposal(draft || text.trim() ? text : null, policy.version)
   const proposed = proposing.proposed?.text === text ? proposing.proposed : null
   const toText = (line?: number) => {
-    void navigate({ search: { tab: 'text' } }).then(
-      () => line && requestAnimationFrame(() => selectLine(area.current, line)),
-    )
+    void navigate({ search: { tab: 'text' } }).then(() => line && selectLine(editing.current, line))
   }
   const action = {
     id: 'policies.publish',
@@ -139,9 +138,9 @@ function Workbench({ policy, permissions, general, refetch }: Props) {
             permissions={permissions}
             text={text}
             onText={canEdit ? state.type : null}
-            problems={draft ? (proposed?.proposal.problems ?? []) : []}
-            unused={proposed?.replay?.unusedLines.map(({ line }) => line) ?? []}
-            area={area}
+            proposed={proposed}
+            version={draft?.version ?? policy.version}
+            editing={editing.current}
           />
         </Workspace>
       ) : (

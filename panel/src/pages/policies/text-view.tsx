@@ -1,11 +1,14 @@
 // The draft as text, with numbered lines, and the operator's files that apply as well.
-import { type RefObject, useId } from 'react'
+import { lazyPart } from '../../app/lazy-page'
 import { CodeBlock } from '../../ui/code'
-import { cx } from '../../ui/cx'
 import { Panel } from '../../ui/panel'
 import { AddLine } from './add-line'
-import { isOwnFile } from './lines'
-import type { Permissions, Policy, Proposal } from './queries'
+import type { Editing } from './editing'
+import type { Permissions, Policy } from './queries'
+import type { Proposed } from './use-proposal'
+
+// As large as several pages.
+const TextEditor = lazyPart(() => import('./text-editor'), 'TextEditor')
 
 interface Props {
   policy: Policy
@@ -13,18 +16,15 @@ interface Props {
   text: string
   /** Null: it can't be changed. */
   onText: ((text: string) => void) | null
-  problems: Proposal['problems']
-  /** The numbers of lines that decided no recent call. */
-  unused: readonly number[]
-  area: RefObject<HTMLTextAreaElement | null>
+  /** The service's answer about the text; null while it is pending. */
+  proposed: Proposed | null
+  /** The version on which the draft is based. */
+  version: string
+  editing: Editing
 }
 
-export function TextView({ policy, permissions, text, onText, problems, unused, area }: Props) {
-  const id = useId()
+export function TextView({ policy, permissions, text, onText, proposed, version, editing }: Props) {
   const [own, ...others] = policy.files
-  const isWrong = (line: number) =>
-    problems.some((problem) => problem.line === line && isOwnFile(problem.file))
-  const lines = text.split('\n')
   return (
     <div className="max-w-4xl px-4 py-4 sm:px-6">
       <Panel
@@ -36,42 +36,15 @@ export function TextView({ policy, permissions, text, onText, problems, unused, 
           </>
         }
       >
-        <div className="flex overflow-x-auto rounded-control border border-outline font-mono text-sm focus-within:outline-2 focus-within:outline-accent-text">
-          <div
-            aria-hidden
-            className="shrink-0 select-none border-r border-line bg-sunken px-2 py-2 text-right text-faint"
-          >
-            {lines.map((_, index) => {
-              const line = index + 1
-              return (
-                <div
-                  key={line}
-                  className={cx(isWrong(line) && 'bg-danger-soft font-semibold text-danger-text')}
-                >
-                  {unused.includes(line) && <span data-tip="Decided no recent call">○ </span>}
-                  {line}
-                </div>
-              )
-            })}
-          </div>
-          <label htmlFor={id} className="sr-only">
-            Text of the rules
-          </label>
-          <textarea
-            ref={area}
-            id={id}
-            value={text}
-            rows={Math.max(lines.length, 6)}
-            wrap="off"
-            spellCheck={false}
-            autoComplete="off"
-            autoCapitalize="off"
-            readOnly={!onText}
-            aria-invalid={problems.length > 0 || undefined}
-            onChange={(event) => onText?.(event.target.value)}
-            className="min-w-0 grow resize-none overflow-x-auto overflow-y-hidden bg-canvas px-3 py-2 whitespace-pre outline-none read-only:bg-sunken"
-          />
-        </div>
+        <TextEditor
+          key={version}
+          permissions={permissions}
+          text={text}
+          onText={onText}
+          proposed={proposed}
+          version={version}
+          editing={editing}
+        />
         {onText && <AddLine permissions={permissions} text={text} onText={onText} />}
       </Panel>
       {others.map(
@@ -92,13 +65,4 @@ export function TextView({ policy, permissions, text, onText, problems, unused, 
       )}
     </div>
   )
-}
-
-/** Selects a line of a text, numbered from 1, and shows it. */
-export function selectLine(area: HTMLTextAreaElement | null, line: number): void {
-  if (!area) return
-  const lines = area.value.split('\n')
-  const start = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0)
-  area.focus()
-  area.setSelectionRange(start, start + (lines[line - 1]?.length ?? 0))
 }
