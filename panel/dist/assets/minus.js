@@ -1,1 +1,1 @@
-import{Bt as e}from"./shared.js";var t=e({node:[[`path`,{d:`M5 12h14`}]]});export{t};
+import{Ht as e}from"./shared.js";var t=e({node:[[`path`,{d:`M5 12h14`}]]});export{t};

@@ -1,1 +1,1 @@
-import{Bt as e}from"./shared.js";var t=e({node:[[`path`,{d:`M12 2v10`}],[`path`,{d:`M18.4 6.6a9 9 0 1 1-12.77.04`}]]});export{t};
+import{Ht as e}from"./shared.js";var t=e({node:[[`path`,{d:`M12 2v10`}],[`path`,{d:`M18.4 6.6a9 9 0 1 1-12.77.04`}]]});export{t};

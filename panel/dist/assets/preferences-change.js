@@ -1,7 +1,7 @@
-import{C as e,Lt as t,ct as n,f as r,p as i,x as a}from"./shared.js";import{_ as o}from"./shell.js";var s=e(`
+import{C as e,T as t,h as n,m as r,ut as i,zt as a}from"./shared.js";import{y as o}from"./shell.js";var s=t(`
   query ShellPreferences { viewer { preferences } }
-`),c=e(`
+`),c=t(`
   mutation SetPreferences($preferences: JSON!) {
     setPreferences(preferences: $preferences) { preferences }
   }
-`),l=i(),u=(e,i)=>l(async()=>{let l=await n(e,s,{});if(!l.data?.viewer)return void a(t(l.error));let u=o(l.data.viewer.preferences),d={...u,...i(u)},{error:f}=await e.mutation(c,{preferences:d},r()).toPromise();f&&a(t(f))});export{u as changePreferences};
+`),l=n(),u=(t,n)=>l(async()=>{let l=await i(t,s,{});if(!l.data?.viewer)return void e(a(l.error));let u=o(l.data.viewer.preferences),d={...u,...n(u)},{error:f}=await t.mutation(c,{preferences:d},r()).toPromise();f&&e(a(f))});export{u as changePreferences};

@@ -1,0 +1,10 @@
+var e=e=>e.startsWith(`orgs/`),t=(e,t)=>e.subject===t.subject&&e.permission===t.permission,n=e=>e.split(`,`).map(e=>e.trim());function r(e,t){let[r,...i]=n(e);return r===t?t===`p`?i.toSpliced(1,1):i:[]}function i(e,t=`p`){return e.split(`
+`).flatMap((e,n)=>{let[i,a,o,...s]=r(e,t);return s.length===0&&(o===`allow`||o===`deny`)&&i&&a?[{line:n+1,subject:i,permission:a,effect:o}]:[]})}var a=(e,n)=>e.find(e=>t(e,n))?.effect??null;function o(e,t,{effect:n,kind:i=`p`,...a}){let o=e.includes(`\r
+`)?`\r
+`:`
+`,s=e.match(/[^\n]*\n|[^\n]+$/g)??[],c=i===`p`?`${a.subject}, ${t}`:a.subject,l=n?`${i}, ${c}, ${a.permission}, ${n}${o}`:``,u=s.findIndex(e=>{let[t,n]=r(e,i);return t===a.subject&&n===a.permission});return u>=0?s.toSpliced(u,1,...l?[l]:[]).join(``):e&&l&&!e.endsWith(`
+`)?e+o+l:e+l}function s(e,t){return[`p`,`e`].flatMap(n=>{let[r,o]=[i(e,n),i(t,n)],s=r.filter(e=>a(o,e)===null).map(e=>({...e,effect:null})),c=o.filter(e=>a(r,e)!==e.effect);return[...s,...c].map(({subject:e,permission:t,effect:r})=>({kind:n,subject:e,permission:t,effect:r}))})}function c(e){let t=i(e).filter(({effect:e})=>e===`deny`),r=e.split(`
+`).map(n).filter(([e])=>e===`g`),a=(e,t)=>e===t||r.some(([,n,r])=>n===e&&r!==void 0&&a(r,t));return({subject:e,permission:n})=>t.find(t=>t.permission===n&&a(t.subject,e))}function l({file:t,line:n,reason:r},i){let a=i.split(`
+`),o=a[(n??0)-1];if(n===null||o===void 0||!e(t))return null;if(/^duplicates line \d+$/.test(r))return{label:`Remove line ${n}`,text:a.toSpliced(n-1,1).join(`
+`)};let[,s,c]=/^unknown \w+ "(.+)" \(did you mean "(.+)"\?\)$/.exec(r)??[],l=o.split(`,`),u=l.findIndex(e=>e.trim()===s);if(!s||!c||u<0)return null;let d=l.map((e,t)=>t===u?e.replace(s,()=>c):e);return{label:`Write ${c}`,text:a.with(n-1,d.join(`,`)).join(`
+`)}}export{e as a,o as c,a as i,c as n,t as o,s as r,i as s,l as t};
