@@ -134,7 +134,11 @@ impl Meter {
             return None;
         }
         let silence = Box::pin(sleep(bounds::THOUGHT));
-        Some(answer.map(|body| MeteredBody { answering: Some((body, self)), silence }.boxed_unsync()))
+        Some(
+            answer.map(|body| {
+                MeteredBody { answering: Some((body, self)), silence, broken: None }.boxed_unsync()
+            }),
+        )
     }
 
     fn shared(&self) -> Option<Arc<Shared>> {
@@ -255,6 +259,8 @@ struct MeteredBody {
     /// `None` at the end.
     answering: Option<(Incoming, Meter)>,
     silence: Pin<Box<Sleep>>,
+    /// Why it broke off. The next poll returns it: an error at once would drop pieces that are not yet sent.
+    broken: Option<hyper::Error>,
 }
 
 impl MeteredBody {
@@ -271,6 +277,9 @@ impl HttpBody for MeteredBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
         let this = &mut *self;
+        if let Some(error) = this.broken.take() {
+            return Poll::Ready(Some(Err(error.into())));
+        }
         let Some((body, meter)) = &mut this.answering else { return Poll::Ready(None) };
         let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(context) else {
             ready!(this.silence.as_mut().poll(context));
@@ -289,7 +298,9 @@ impl HttpBody for MeteredBody {
             }
             Some(Err(error)) => {
                 this.end(Progress::Broken);
-                Poll::Ready(Some(Err(error.into())))
+                this.broken = Some(error);
+                context.waker().wake_by_ref();
+                Poll::Pending
             }
             None => {
                 this.end(Progress::Answered);
@@ -303,7 +314,7 @@ impl HttpBody for MeteredBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.answering.as_ref().is_none_or(|(body, _)| body.is_end_stream())
+        self.broken.is_none() && self.answering.as_ref().is_none_or(|(body, _)| body.is_end_stream())
     }
 }
 
