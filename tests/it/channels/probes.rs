@@ -61,7 +61,7 @@ pub async fn begun_by(update: Value) -> (TestApp, telegram::Shared, Value, i64) 
     (app, telegram, channel, conversation)
 }
 
-async fn with_slack() -> (TestApp, slack::Shared) {
+pub async fn with_slack() -> (TestApp, slack::Shared) {
     let (address, fake) = slack().await;
     (app(address).await, fake)
 }
@@ -70,7 +70,7 @@ pub fn bot(agent: i64, token: &str) -> Value {
     json!({ "name": "Bot", "transport": "TELEGRAM", "agent_id": agent, "bot_token": token })
 }
 
-fn workspace(agent: i64, second: &str) -> Value {
+pub fn workspace(agent: i64, second: &str) -> Value {
     json!({ "name": "Slack", "transport": "SLACK", "agent_id": agent, "bot_token": format!("{BOT} {second}") })
 }
 
