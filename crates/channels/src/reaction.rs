@@ -56,8 +56,13 @@ mod tests {
     fn a_reaction_is_to_the_last_message_unless_it_names_another() {
         let received = ["7:3".to_owned(), "7:1".to_owned()];
         let of = |arguments: Value| {
-            let call =
-                ActionCall { id: "a", name: "react", arguments: &arguments, target: "7", received: &received };
+            let call = ActionCall {
+                id: "a",
+                name: "react",
+                arguments: &arguments,
+                target: "7",
+                received: &received,
+            };
             let reaction = Reaction::read(call.arguments).map_err(Failure::Refused)?;
             reaction.message(&call).map(str::to_owned)
         };

@@ -44,8 +44,8 @@ use tokio::{
 };
 
 use crate::{
-    actions::AWAY,
     acp::{decision_text, is_too_long, not_judged, short},
+    actions::AWAY,
     agent::{
         AuthoredDecision,
         home::{self, LARGEST_FILE},
@@ -147,12 +147,7 @@ impl McpSockets {
 }
 
 /// Serves Muster's own server.
-pub async fn serve_own(
-    listener: UnixListener,
-    conversation_id: i64,
-    outlet: Outlet,
-    files: Files,
-) {
+pub async fn serve_own(listener: UnixListener, conversation_id: i64, outlet: Outlet, files: Files) {
     listen(listener, Server { conversation_id, outlet, files }).await;
 }
 
@@ -304,7 +299,8 @@ struct SendFile {
 const KINDS: [&str; 9] = ["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"];
 const INSTRUCTIONS: &str = "Muster runs you for people. Ask them with `ask_person` when you need a decision or an answer, \
     ask with `request_approval` before you do something that can't be undone or that they may not want, and give them \
-    files with `send_file`. Any other tools act where the conversation takes place. If an answer takes long, the tool tells you to end your turn: the answer is your next message.";
+    files with `send_file`. All other tools act where the conversation takes place. If an answer takes long, the tool tells \
+    you to end your turn: the answer is your next message.";
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {

@@ -277,7 +277,8 @@ mod tests {
 
     #[test]
     fn an_action_has_its_own_risk_unless_a_rule_names_it() {
-        let rule = "[[rule]]\nname = \"reactions\"\nrisk = 70\ncategory = \"messages\"\ntool = \"muster.react\"\n";
+        let rule =
+            "[[rule]]\nname = \"reactions\"\nrisk = 70\ncategory = \"messages\"\ntool = \"muster.react\"\n";
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("risk.toml");
         std::fs::write(&file, rule).unwrap();

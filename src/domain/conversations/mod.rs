@@ -42,12 +42,11 @@ pub mod turns;
 mod updates;
 mod watches;
 
-pub(crate) use self::{append::preview, incoming::missing_file_note, rows::require, tokenizer::place_tokens};
 pub use self::{
     acting::{Acting, act, offered_actions},
     append::{
-        Added, AddedMessage, Delivery, NewMessage, Outgoing, OutgoingAdded, append, append_error,
-        VendorAction, append_with_seq,
+        Added, AddedMessage, Delivery, NewMessage, Outgoing, OutgoingAdded, VendorAction, append,
+        append_error, append_with_seq,
     },
     attachments::{File, Upload, Uploaded, content, file, load_message_files, upload},
     delivery_messages::{
@@ -76,3 +75,4 @@ pub use self::{
     updates::{has_earlier, is_deletion, newest_album},
     watches::watch,
 };
+pub(crate) use self::{append::preview, incoming::missing_file_note, rows::require, tokenizer::place_tokens};

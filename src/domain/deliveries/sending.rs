@@ -149,9 +149,7 @@ async fn attempt(sender: &Sender, due: deliveries::Model, permit: SendPermit) ->
     let result = match outgoing {
         Ok(outgoing) => {
             match tokio::time::timeout(facts.longest_send, outgoing.send(&*sender.transport)).await {
-                Ok(answer) => {
-                    interpret(answer, part.attempts, Repeatable::of(part.action.as_deref(), facts))
-                }
+                Ok(answer) => interpret(answer, part.attempts, Repeatable::of(part.action.as_deref(), facts)),
                 Err(_) => result_without_answer(&part, facts, "The vendor did not answer in time."),
             }
         }

@@ -148,7 +148,8 @@ async fn a_reaction_is_carried_shown_and_answered() {
 async fn a_risk_rule_makes_a_person_decide_first() {
     let folder = tempfile::tempdir().unwrap();
     let rules = folder.path().join("risk.toml");
-    let rule = "[[rule]]\nname = \"reactions\"\nrisk = 70\ncategory = \"messages\"\ntool = \"muster.react\"\n";
+    let rule =
+        "[[rule]]\nname = \"reactions\"\nrisk = 70\ncategory = \"messages\"\ntool = \"muster.react\"\n";
     fs::write(&rules, rule).unwrap();
     let (address, fake) = telegram().await;
     let app = app_with(address, |config| config.risk_file = Some(rules)).await;
@@ -207,7 +208,8 @@ async fn a_vendor_that_hangs_leaves_it_queued_and_delays_no_other_answer() {
     };
     let act = |id: i64, key: &str, wait_ms: i64| {
         let arguments = json!({ "emoji": "👀" });
-        let call = json!({ "kind": "ACT", "key": key, "name": "react", "arguments": arguments, "wait_ms": wait_ms });
+        let call =
+            json!({ "kind": "ACT", "key": key, "name": "react", "arguments": arguments, "wait_ms": wait_ms });
         ask(id, call)
     };
     line.send(act(1, "k1", 20_000)).await;

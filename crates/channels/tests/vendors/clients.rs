@@ -71,8 +71,7 @@ async fn talk_to_telegram(at: SocketAddr) {
 /// Puts an emoji on the message of this receipt.
 async fn react(transport: &dyn Transport, emoji: &str, target: &str, receipt: &Receipt) {
     let (arguments, received) = (json!({"emoji": emoji}), [receipt.vendor_id.clone().unwrap()]);
-    let call =
-        ActionCall { id: "d-3", name: "react", arguments: &arguments, target, received: &received };
+    let call = ActionCall { id: "d-3", name: "react", arguments: &arguments, target, received: &received };
     transport.act(&call).await.unwrap();
 }
 

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use axum::http::HeaderMap;
 use jiff::Timestamp;
 use muster_channels::{
-    ActionCall, Attachment, Button, Config, Content, Event, Failure, Link, Proof, RawRequest, Receipt, Refusal,
-    RemoteFile, Scope, SlackConfig, Transport, open,
+    ActionCall, Attachment, Button, Config, Content, Event, Failure, Link, Proof, RawRequest, Receipt,
+    Refusal, RemoteFile, Scope, SlackConfig, Transport, open,
 };
 use serde_json::json;
 
