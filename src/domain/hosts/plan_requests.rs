@@ -82,7 +82,7 @@ async fn build_answer(
         }
         PlanRequest::Act(call) => {
             let acting = conversations::act(scope, agent, generation, call).await?;
-            let outcome = async { PlanResponse::Acted(acting.outcome().await) };
+            let outcome = async move { PlanResponse::Acted(acting.outcome().await) };
             return Ok(PlanAnswer::Later(Box::pin(outcome)));
         }
     }))
