@@ -895,6 +895,7 @@ CREATE TABLE deliveries (
     part bigint NOT NULL,
     status text NOT NULL,
     draft text,
+    action text,
     text text,
     plain text,
     first_file bigint NOT NULL DEFAULT 0,

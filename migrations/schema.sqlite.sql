@@ -955,7 +955,8 @@ CREATE TABLE deliveries (
     part BIGINT NOT NULL, -- Counts from 1 within the message.
     status TEXT NOT NULL CHECK (status IN ('PENDING', 'SENDING', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'SKIPPED')),
     draft TEXT CHECK (draft IN ('markdown', 'plain')), -- How `text` is written while it is the whole message. Null for a part.
-    text TEXT, -- As the vendor's dialect writes it. Null once it is sent.
+    action TEXT, -- The action that it performs, instead of sending a message.
+    text TEXT, -- As the vendor's dialect writes it; the arguments of an action. Null once it is sent.
     plain TEXT, -- Without the dialect's marks.
     first_file BIGINT NOT NULL DEFAULT 0, -- The first of the message's files that goes with it.
     files BIGINT NOT NULL DEFAULT 0, -- How many go with it.

@@ -19,7 +19,8 @@
 //! - `network/`: HTTP, DNS, TLS and the clock; its guard keeps tenants' addresses from leading to private networks.
 //! - `signature.rs`: request signatures; `markdown/`: one text in each vendor's dialect, split into parts.
 //! - `email/`, `slack/`, `telegram/`, `webhook/`: the transports; `bounds.rs`: default limits; `backoff.rs`: pauses
-//!   between a listener's attempts; `quoting.rs`: quotes and notes inside a message.
+//!   between a listener's attempts; `quoting.rs`: quotes and notes inside a message; `reaction.rs`: an action of several
+//!   vendors.
 
 mod backoff;
 mod bounds;
@@ -30,6 +31,7 @@ mod hostile_input;
 mod markdown;
 mod network;
 mod quoting;
+mod reaction;
 #[cfg(test)]
 mod samples;
 mod signature;
@@ -44,12 +46,12 @@ use jiff::Timestamp;
 
 pub use self::{
     contract::{
-        Abilities, Attachment, Bounce, Button, ButtonPress, Cause, Config, Content, Cursor, Dialect,
-        EmailConfig, Event, Failure, Files, Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer,
-        MemoryBudget, MemoryGrant, NamedId, OneLine, Origin, Part, Participants, Proof, RawRequest, Reading,
-        Receipt, Received, Refusal, RemoteFile, Rendered, Reply, Scope, Sink, Skipped, SlackConfig,
-        SlackInlet, SlackTokenError, Spool, Stopped, TelegramConfig, Thread, Traits, Transport, Unit,
-        WebhookConfig,
+        Abilities, Action, ActionCall, Attachment, Bounce, Button, ButtonPress, Cause, Config, Content,
+        Cursor, Dialect, EmailConfig, Event, Failure, Files, Identity, Inbound, Inlet, Kind, Limit, Link,
+        Longest, MailServer, MemoryBudget, MemoryGrant, NamedId, OneLine, Origin, Part, Participants, Proof,
+        RawRequest, Reading, Receipt, Received, Refusal, RemoteFile, Rendered, Reply, Scope, Sink, Skipped,
+        SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped, TelegramConfig, Thread, Traits, Transport,
+        Unit, WebhookConfig,
     },
     email::{TOPMOST as TOPMOST_RESULTS, origin as email_origin},
     markdown::{render, render_plain},
@@ -84,5 +86,34 @@ pub fn traits(kind: Kind) -> &'static Traits {
         Kind::Slack => slack::Slack::TRAITS,
         Kind::Telegram => telegram::Telegram::TRAITS,
         Kind::Webhook => webhook::Webhook::TRAITS,
+    }
+}
+
+/// The risk of an action, from 0 to 100: the highest of all vendors that have an action with this name.
+pub fn action_risk(name: &str) -> Option<i64> {
+    Kind::ALL.iter().filter_map(|kind| traits(*kind).action(name)).map(|action| action.risk).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn actions_are_complete() {
+        for kind in Kind::ALL {
+            assert_eq!(traits(kind).kind, kind);
+            for action in traits(kind).actions {
+                let schema: Value = muster_json::from_str(action.schema).unwrap();
+                let is_closed = schema["type"] == "object" && schema["additionalProperties"] == false;
+                assert!(is_closed, "{kind:?} {}: {schema}", action.name);
+                let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
+                assert!(action.name.chars().all(is_name) && (0..=100).contains(&action.risk));
+                let unknown = (action.check)(&json!({ "unknown": 1 })).unwrap_err();
+                assert!(unknown.as_str().contains("unknown"), "{unknown}");
+            }
+        }
+        assert_eq!((action_risk("react"), action_risk("unknown")), (Some(20), None));
     }
 }

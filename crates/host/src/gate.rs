@@ -1,7 +1,13 @@
 //! The host's services for a launch's gate (`crates/egress`): questions to the control plane and people, reports, and
 //! MCP servers.
 
-use std::{io, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Instant};
+use std::{
+    io,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::future::BoxFuture;
 use muster_egress::{CrossingDecision, CrossingRequest, Gate, HostServices, LeaseOutcome, NETWORK_TOOL};
@@ -63,6 +69,7 @@ fn listen_for_servers(dir: &Path) -> io::Result<UnixListener> {
 }
 
 /// A launch's view of the host.
+#[derive(Clone)]
 pub struct Outlet {
     pub agent_id: i64,
     pub generation: i64,
@@ -77,14 +84,18 @@ pub struct Outlet {
 
 impl Outlet {
     async fn ask(&self, wanted: PlanRequest) -> Option<PlanResponse> {
+        self.ask_within(wanted, NETWORK_WAIT).await
+    }
+
+    /// Asks the control plane. `None`: it did not answer in time. It may be unreachable.
+    pub async fn ask_within(&self, wanted: PlanRequest, wait: Duration) -> Option<PlanResponse> {
         let (told, answer) = oneshot::channel();
         let ask = Ask { agent_id: self.agent_id, generation: self.generation, wanted, told };
         let asking = async {
             self.shared.asks.send(ask).await.ok()?;
             answer.await.ok()
         };
-        // The control plane may be unreachable during a call.
-        timeout(NETWORK_WAIT, asking).await.ok().flatten()
+        timeout(wait, asking).await.ok().flatten()
     }
 
     async fn judged(&self, asking: CrossingRequest) -> CrossingDecision {

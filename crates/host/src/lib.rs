@@ -11,7 +11,7 @@
 //! - `runtime/`: agents as plain processes or in containers.
 //! - `logs/`: logs of agents.
 //! - `metrics.rs`: the page for Prometheus.
-//! - `mcp.rs`: Muster's own MCP server, with tools for questions to people.
+//! - `mcp.rs`: Muster's own MCP server, with tools for questions to people. `actions.rs`: its tools of channels.
 //! - `backup/`: backups of agents' homes.
 //! - `gate.rs`, `gate_address.rs`: the only way out of an agent's sandbox, from the host's side and from the agent's.
 //! - `config.rs`: the owner's permissions. `trust.rs`: authorities that vouch for the control plane.
@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod acp;
+mod actions;
 mod address;
 mod agent;
 mod backup;

@@ -1,5 +1,5 @@
 //! The sockets of MCP servers, and Muster's own server in every session of an agent: ask a person, ask for approval,
-//! send a file.
+//! send a file, and the actions of the conversation's channel (`actions.rs`).
 //!
 //! The agent starts `muster-shim mcp SOCKET`, which connects its stdin and stdout to a socket of the host. There is one
 //! socket per conversation and server, so calls need no authentication. The gate serves all other servers
@@ -19,7 +19,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use muster_egress::turn_away;
 use muster_protocol::{
     event::{Asked, Choice, Content},
-    plan::Crossing,
+    plan::{Action, Crossing},
 };
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -38,20 +38,21 @@ use tokio::{
         UnixListener, UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
     },
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     task::{AbortHandle, JoinSet},
     time::sleep,
 };
 
 use crate::{
     acp::{decision_text, is_too_long, not_judged, short},
+    actions::AWAY,
     agent::{
         AuthoredDecision,
         home::{self, LARGEST_FILE},
     },
     checked_lines::CheckedLines,
+    gate::Outlet,
     runtime::Files,
-    shared::Shared,
 };
 
 /// Bytes of a message: a client may write without end. Enough for a call with a file of 512 KiB.
@@ -146,14 +147,8 @@ impl McpSockets {
 }
 
 /// Serves Muster's own server.
-pub async fn serve_own(
-    listener: UnixListener,
-    conversation_id: i64,
-    shared: Arc<Shared>,
-    files: Files,
-    calls: mpsc::Sender<Call>,
-) {
-    listen(listener, Server { conversation_id, shared, files, calls }).await;
+pub async fn serve_own(listener: UnixListener, conversation_id: i64, outlet: Outlet, files: Files) {
+    listen(listener, Server { conversation_id, outlet, files }).await;
 }
 
 async fn listen(listener: UnixListener, server: Server) {
@@ -267,9 +262,8 @@ impl Transport<RoleServer> for Connection {
 #[derive(Clone)]
 struct Server {
     conversation_id: i64,
-    shared: Arc<Shared>,
+    outlet: Outlet,
     files: Files,
-    calls: mpsc::Sender<Call>,
 }
 
 #[derive(Deserialize)]
@@ -305,7 +299,8 @@ struct SendFile {
 const KINDS: [&str; 9] = ["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"];
 const INSTRUCTIONS: &str = "Muster runs you for people. Ask them with `ask_person` when you need a decision or an answer, \
     ask with `request_approval` before you do something that can't be undone or that they may not want, and give them \
-    files with `send_file`. If an answer takes long, the tool tells you to end your turn: the answer is your next message.";
+    files with `send_file`. All other tools act where the conversation takes place. If an answer takes long, the tool tells \
+    you to end your turn: the answer is your next message.";
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
@@ -320,7 +315,11 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools()))
+        let mut all = tools();
+        // Without the control plane only the own ones: an agent waits for the list before it works.
+        let actions = self.outlet.actions(self.conversation_id).await.unwrap_or_default();
+        all.extend(actions.into_iter().map(tool_of));
+        Ok(ListToolsResult::with_all_items(all))
     }
 
     async fn call_tool(
@@ -333,9 +332,18 @@ impl ServerHandler for Server {
             "ask_person" => self.ask_person(arguments).await,
             "request_approval" => self.request_approval(arguments).await,
             "send_file" => self.send_file(arguments).await,
-            name => {
-                return Err(ErrorData::invalid_params(format!("Unknown tool: {}.", short(name, 60)), None));
-            }
+            name => match self.outlet.actions(self.conversation_id).await {
+                Some(actions) if actions.iter().any(|action| action.name == name) => {
+                    self.outlet.act(self.conversation_id, name, arguments).await
+                }
+                Some(_) => {
+                    return Err(ErrorData::invalid_params(
+                        format!("Unknown tool: {}.", short(name, 60)),
+                        None,
+                    ));
+                }
+                None => Err(AWAY.to_owned()),
+            },
         };
         Ok(match result {
             Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
@@ -382,8 +390,8 @@ impl Server {
     async fn decided(&self, asked: Asked) -> Result<String, String> {
         let (decided, mut answer) = oneshot::channel();
         let call = Call::Ask { conversation_id: self.conversation_id, asked, decided };
-        self.calls.send(call).await.map_err(|_| "The agent is being stopped.".to_owned())?;
-        let answered = match tokio::time::timeout(self.shared.options.ask_wait, &mut answer).await {
+        self.outlet.calls.send(call).await.map_err(|_| "The agent is being stopped.".to_owned())?;
+        let answered = match tokio::time::timeout(self.outlet.shared.options.ask_wait, &mut answer).await {
             Ok(answered) => answered.ok(),
             Err(_) => {
                 // A later decision finds no waiting call; one that just arrived is not lost.
@@ -408,7 +416,7 @@ impl Server {
             (Some(path), None) => {
                 let path = PathBuf::from(path);
                 let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-                let read = self.shared.runtime.read(&self.files, path).await;
+                let read = self.outlet.shared.runtime.read(&self.files, path).await;
                 let bytes = read.map_err(|error| error.to_string())?;
                 (bytes, file.filename.or(name))
             }
@@ -427,10 +435,17 @@ impl Server {
         };
         let (sent, done) = oneshot::channel();
         let call = Call::File { conversation_id: self.conversation_id, content, sent };
-        self.calls.send(call).await.map_err(|_| "The agent is being stopped.".to_owned())?;
+        self.outlet.calls.send(call).await.map_err(|_| "The agent is being stopped.".to_owned())?;
         done.await.map_err(|_| "The agent is being stopped.".to_owned())?;
         Ok("Sent.".to_owned())
     }
+}
+
+fn tool_of(action: Action) -> Tool {
+    let schema: JsonObject = serde_json::from_value(action.schema).unwrap_or_default();
+    let mut tool = Tool::new(action.name, action.description, schema);
+    tool.title = Some(action.title);
+    tool
 }
 
 fn tools() -> Vec<Tool> {

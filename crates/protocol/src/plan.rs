@@ -29,12 +29,49 @@ pub enum PlanRequest {
     Judgement(Crossing),
     /// Permission to spend on its model. A used-up or expired lease must be renewed.
     Lease(LeaseAsked),
+    /// The actions that a conversation's channel offers, as tools of Muster's own MCP server.
+    Actions {
+        /// The conversation.
+        conversation_id: i64,
+    },
+    /// To perform one of them. It was judged before.
+    Act(ActionCall),
+}
+
+/// The name of Muster's own MCP server.
+const OWN_SERVER: &str = "muster";
+
+/// The tool of an action, as in [`Crossing::tool`].
+#[must_use]
+pub fn tool_of_action(action: &str) -> String {
+    format!("{OWN_SERVER}.{action}")
+}
+
+/// The action of a tool, as in [`Crossing::tool`]. `None`: it is no tool of Muster's own MCP server.
+#[must_use]
+pub fn action_of_tool(tool: &str) -> Option<&str> {
+    tool.strip_prefix(OWN_SERVER)?.strip_prefix('.')
+}
+
+/// A call of an action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ActionCall {
+    /// The conversation.
+    pub conversation_id: i64,
+    /// Identifies the call within the conversation: a repeated call is the same one.
+    pub key: String,
+    /// The action's name.
+    pub name: String,
+    /// The complete arguments.
+    pub arguments: serde_json::Value,
+    /// How long the caller waits for the outcome, in milliseconds. At most 20 seconds count.
+    pub wait_ms: i64,
 }
 
 /// A crossing of an agent's sandbox boundary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Crossing {
-    /// The tool: `<MCP server>.<tool>`, or `network`.
+    /// The tool: `<MCP server>.<tool>`, `muster.<action>`, or `network`.
     pub tool: String,
     /// Its kind, as in [`crate::event::Asked::Action`].
     pub tool_kind: String,
@@ -80,10 +117,51 @@ pub enum PlanResponse {
         /// When to ask again; null: once a person has allowed more.
         until: Option<i64>,
     },
+    /// To [`PlanRequest::Actions`].
+    Actions {
+        /// The actions.
+        actions: Vec<Action>,
+    },
+    /// To [`PlanRequest::Act`], once the outcome is known or the wait has ended.
+    Acted(ActionOutcome),
     /// It does not exist, or the host has no access to it.
     Refused {
         /// The reason.
         reason: String,
+    },
+}
+
+/// What an agent can do at the vendor of a channel, beyond messages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Action {
+    /// Its name, as a tool.
+    pub name: String,
+    /// The name for people.
+    pub title: String,
+    /// For the agent.
+    pub description: String,
+    /// The JSON Schema of its arguments, an object.
+    pub schema: serde_json::Value,
+}
+
+/// The outcome of an action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ActionOutcome {
+    /// The vendor has done it.
+    Done {
+        /// The vendor's id of the result, if it has one.
+        vendor_id: Option<String>,
+    },
+    /// It was not done, or that is unknown.
+    Failed {
+        /// The reason, for the agent.
+        reason: String,
+    },
+    /// It waits to be done.
+    Queued {
+        /// Its delivery.
+        delivery_id: i64,
     },
 }
 

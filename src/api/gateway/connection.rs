@@ -24,7 +24,7 @@ use std::{
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures::{
     FutureExt, SinkExt, StreamExt,
-    stream::{self, SplitSink, SplitStream},
+    stream::{self, FuturesUnordered, SplitSink, SplitStream},
 };
 use muster_protocol::{
     Event, ToHost,
@@ -48,7 +48,7 @@ use crate::{
         resource_limits::{Held, Holder, Resource},
         telemetry,
     },
-    domain::hosts::{self, Ended, Identity, Link, Refusal, WatchedLogs},
+    domain::hosts::{self, Ended, Identity, Link, PlanAnswer, Refusal, WatchedLogs},
 };
 
 /// How many of a host's questions are answered at a time, and how many more may wait.
@@ -321,14 +321,24 @@ impl Connection {
         }
     }
 
-    /// Answers the host's questions, a few at a time.
+    /// Answers the host's questions, a few at a time. Outcomes of actions are awaited apart.
     async fn answer_asks(&self, mut asks: mpsc::Receiver<PlanQuestion>) -> Ended {
         let asks = stream::poll_fn(|cx| asks.poll_recv(cx));
         let mut answering = asks.map(|ask| self.answer_one(ask)).buffer_unordered(ANSWERS);
-        while let Some(answer) = answering.next().await {
-            let told = match answer {
-                Ok(told) => told,
-                Err(ended) => return ended,
+        // A vendor that hangs delays no other answer.
+        let mut acting = FuturesUnordered::new();
+        loop {
+            let told = tokio::select! {
+                answer = answering.next() => match answer {
+                    Some(Ok((id, PlanAnswer::Now(given)))) => ToHost::Told { id, given },
+                    Some(Ok((id, PlanAnswer::Later(outcome)))) => {
+                        acting.push(async move { ToHost::Told { id, given: outcome.await } });
+                        continue;
+                    }
+                    Some(Err(ended)) => return ended,
+                    None => break,
+                },
+                Some(told) = acting.next() => told,
             };
             if self.frames.send(told).await.is_err() {
                 break;
@@ -337,16 +347,18 @@ impl Connection {
         loop_ended("asks")
     }
 
-    async fn answer_one(&self, ask: PlanQuestion) -> Result<ToHost, Ended> {
+    async fn answer_one(&self, ask: PlanQuestion) -> Result<(i64, PlanAnswer), Ended> {
         let PlanQuestion { id, agent, generation, request } = ask;
-        let given = match Box::pin(hosts::answer(&self.link, agent, generation, request)).await? {
-            Some(given) => given,
+        let answer = match Box::pin(hosts::answer(&self.link, agent, generation, request)).await? {
+            Some(answer) => answer,
             None => {
                 self.count_foreign(1)?;
-                PlanResponse::Refused { reason: "The agent is not on this server.".to_owned() }
+                PlanAnswer::Now(PlanResponse::Refused {
+                    reason: "The agent is not on this server.".to_owned(),
+                })
             }
         };
-        Ok(ToHost::Told { id, given })
+        Ok((id, answer))
     }
 
     /// Counts frames about another host's agents.

@@ -7,7 +7,7 @@ use super::{
     NETWORK, ToolRequest,
     entity::approvals,
     reports::audit_assessment,
-    risk_check::{RiskDecision, assess_risk},
+    risk_check::{MCP_KIND, RiskDecision, assess_risk, rule_of_action},
 };
 use crate::{
     base::{
@@ -70,6 +70,9 @@ pub async fn judgement(
     };
     let tool_rule = match &server {
         Some(server) => mcp_servers::tools::rule_of_call(&tx, server, &crossing.tool).await?,
+        None if crossing.mcp_server_id.is_none() && crossing.tool_kind == MCP_KIND => {
+            rule_of_action(&scope.core.risk, &tool, &input)
+        }
         None => None,
     };
     let mut judged = assess_risk(&scope.core.risk, &rules, tool_rule, (&crossing.tool_kind, &tool), &input);

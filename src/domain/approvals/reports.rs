@@ -15,7 +15,7 @@ use super::{
     entity::approvals,
     question::{Choice, Question},
     raise::raise,
-    risk_check::{RiskAssessment, RiskDecision, assess_risk, severity},
+    risk_check::{MCP_KIND, RiskAssessment, RiskDecision, assess_risk, rule_of_action, severity},
 };
 use crate::{
     base::{
@@ -40,9 +40,6 @@ use crate::{
 
 /// How many requests of one agent may wait. Among more, a hostile agent could hide the one that matters.
 const MAX_WAITING: u64 = 50;
-
-/// The kind of MCP servers' tools, as agents and gates report it.
-const MCP_KIND: &str = "other";
 
 /// Where a request was made, and its name.
 struct RequestOrigin {
@@ -90,15 +87,17 @@ pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
             let title = truncated_line(&title, bounds::NAME);
             // The model may choose a title, or the name of a tool of another kind: people's risk of an MCP server's
             // tool must not allow them.
+            let input = without_nul(input);
+            let risk = &tx.scope.core.risk;
             let tool_rule = match &tool {
-                Some(tool) if tool_kind == MCP_KIND => {
-                    mcp_servers::tools::rule_of_request(tx, agent.id, tool).await?
-                }
+                Some(tool) if tool_kind == MCP_KIND => match rule_of_action(risk, tool, &input) {
+                    Some(rule) => Some(rule),
+                    None => mcp_servers::tools::rule_of_request(tx, agent.id, tool).await?,
+                },
                 _ => None,
             };
             let tool = tool.map_or_else(|| title.clone(), |tool| truncated_line(&tool, bounds::NAME));
-            let input = without_nul(input);
-            let judged = assess_risk(&tx.scope.core.risk, &rules, tool_rule, (&tool_kind, &tool), &input);
+            let judged = assess_risk(risk, &rules, tool_rule, (&tool_kind, &tool), &input);
             let request = ToolRequest { tool, input };
             match judged.decision {
                 RiskDecision::Asked => match use_late_approval(tx, &agent, &origin, &request).await? {

@@ -3,7 +3,7 @@
 //! The risk rules (`core/config/risk.rs`) rate the action; the agent's thresholds decide. Each decision that needs no
 //! person leaves an entry in the audit log, and a refusal is also shown in the conversation.
 
-use muster_protocol::DEEPEST;
+use muster_protocol::{DEEPEST, plan::action_of_tool};
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder};
 
 use super::{
@@ -32,6 +32,9 @@ pub const BLOCK: i64 = 90;
 
 /// The name of the rule in the audit log, where the risk of an MCP server's tool has decided.
 const OF_TOOL: &str = "risk of the tool";
+
+/// The kind of MCP servers' tools, as agents and gates report it.
+pub(super) const MCP_KIND: &str = "other";
 
 /// The consequence of an action's risk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +127,14 @@ pub fn assess_risk(
         category: judgment.category.map(str::to_owned),
         decision,
     }
+}
+
+/// The rule for a tool that is an action at a channel's vendor. If none of the risk rules applies, its own risk counts.
+/// `None`: it is no such tool.
+pub(super) fn rule_of_action(rules: &RiskRules, tool: &str, input: &serde_json::Value) -> Option<ToolRule> {
+    let own = muster_channels::action_risk(action_of_tool(tool)?)?;
+    let is_named = rules.judge(MCP_KIND, tool, input).rule.is_some();
+    Some(ToolRule { is_enabled: true, is_accepted: true, risk: (!is_named).then_some(own) })
 }
 
 pub const fn severity(risk: i64) -> Severity {
@@ -262,6 +273,30 @@ mod tests {
         );
         approval_rules.disabled = vec!["shop".to_owned()];
         assert_eq!(judged(&approval_rules, true, true, Some(0)).decision, Disabled);
+    }
+
+    #[test]
+    fn an_action_has_its_own_risk_unless_a_rule_names_it() {
+        let rule =
+            "[[rule]]\nname = \"reactions\"\nrisk = 70\ncategory = \"messages\"\ntool = \"muster.react\"\n";
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("risk.toml");
+        std::fs::write(&file, rule).unwrap();
+        let config = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
+        let mut config = config.unwrap();
+        config.risk_file = Some(file);
+        let (built_in, own) = (risk_rules(), config.risk().unwrap());
+        let approval_rules = with_thresholds(None, None);
+        let judged = |rules: &RiskRules, tool: &str| {
+            let input = json!({ "emoji": "eyes" });
+            let tool_rule = rule_of_action(rules, tool, &input);
+            let judged = assess_risk(rules, &approval_rules, tool_rule, (MCP_KIND, tool), &input);
+            (judged.risk, judged.decision)
+        };
+        assert_eq!(judged(&built_in, "muster.react"), (20, RiskDecision::Allowed));
+        assert_eq!(judged(&own, "muster.react"), (70, RiskDecision::Asked));
+        assert_eq!(judged(&built_in, "muster.unknown"), (50, RiskDecision::Asked));
+        assert_eq!(judged(&built_in, "mustering.react"), (50, RiskDecision::Asked));
     }
 
     #[test]

@@ -91,11 +91,21 @@ pub struct AddedMessage {
 #[derive(Debug)]
 pub struct Outgoing {
     pub id: MessageId,
-    /// May be empty if there are files.
+    /// An action at the vendor, instead of a message.
+    pub action: Option<String>,
+    /// May be empty if there are files. The arguments of an action.
     pub text: String,
     pub format: TextFormat,
     /// The number of attached files.
     pub files: usize,
+}
+
+/// An action at the vendor of a conversation's channel.
+#[derive(Clone, Debug)]
+pub struct VendorAction {
+    pub name: String,
+    /// As JSON.
+    pub arguments: String,
 }
 
 /// A message to add.
@@ -135,6 +145,8 @@ pub struct NewMessage<'a> {
     pub host_key: Option<String>,
     /// The number of files attached in the same transaction.
     pub files: usize,
+    /// The action that the message shows.
+    pub action: Option<VendorAction>,
     /// Whether a USER's message reopens the conversation. If not, even an archived conversation accepts it.
     pub reopens: bool,
 }
@@ -168,6 +180,7 @@ impl NewMessage<'_> {
             cause: None,
             host_key: None,
             files: 0,
+            action: None,
             reopens: true,
         }
     }
@@ -220,11 +233,12 @@ pub(super) async fn append_all(
     for mut sent in sent {
         let own = placed.iter_mut().zip(&added);
         let own = own.filter(|(message, _)| message.is_sent && message.new.conversation == sent.conversation);
-        let own = own.map(|(message, (id, _))| Outgoing {
-            id: *id,
-            text: mem::take(&mut message.text),
-            format: message.format,
-            files: message.new.files,
+        let own = own.map(|(message, (id, _))| {
+            let (action, text) = match message.new.action.take() {
+                Some(VendorAction { name, arguments }) => (Some(name), arguments),
+                None => (None, mem::take(&mut message.text)),
+            };
+            Outgoing { id: *id, action, text, format: message.format, files: message.new.files }
         });
         sent.messages.extend(own);
         emit(tx, sent).await?;
@@ -326,7 +340,7 @@ async fn join_turns(
 }
 
 /// Marks the messages to the people on the other side of a channel: texts and files of the agent or of a person in its
-/// place.
+/// place, and actions.
 async fn mark_outgoing(
     tx: &Tx,
     conversation: &conversations::Model,
@@ -335,10 +349,11 @@ async fn mark_outgoing(
     let Some(channel) = conversation.channel_id else { return Ok(None) };
     let is_said = |message: &&mut PlacedMessage<'_>| {
         let new = &message.new;
-        new.role == MessageRole::Assistant
+        let is_text = new.role == MessageRole::Assistant
             && matches!(new.kind, MessageKind::Text | MessageKind::File)
             && new.delivery.is_none()
-            && (new.files > 0 || !message.text.trim().is_empty())
+            && (new.files > 0 || !message.text.trim().is_empty());
+        is_text || new.action.is_some()
     };
     if conversation.target.is_none() || !own.iter().any(is_said) {
         return Ok(None);

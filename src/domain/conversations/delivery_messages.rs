@@ -33,8 +33,8 @@ pub struct DeliveryTarget {
     pub speaker: Option<String>,
     /// Vendor ids of earlier messages, oldest first.
     pub refs: Vec<String>,
-    /// The vendor id of the last incoming message before it.
-    pub reply_to: Option<String>,
+    /// Those of the incoming ones among them, newest first.
+    pub received: Vec<String>,
     pub written_at: Timestamp,
 }
 
@@ -52,7 +52,8 @@ pub async fn load_delivery_target(scope: &Scope, message: MessageId) -> Result<O
     let asker = scene.as_ref().and_then(|scene| scene.origin.clone());
     let target = if conversation.transport == Transport::Email { asker.unwrap_or(target) } else { target };
     let earlier = earlier_vendor_ids(scope, message.conversation_id, message.id).await?;
-    let reply_to = earlier.iter().rev().find(|(_, is_theirs)| *is_theirs).map(|(id, _)| id.clone());
+    let received = earlier.iter().rev().filter(|(_, is_theirs)| *is_theirs).map(|(id, _)| id.clone());
+    let received = received.collect();
     Ok(Some(DeliveryTarget {
         reference: conversation.r#ref,
         target,
@@ -60,7 +61,7 @@ pub async fn load_delivery_target(scope: &Scope, message: MessageId) -> Result<O
         scene,
         speaker: message.author_user_id.and(message.author_name),
         refs: earlier.into_iter().map(|(id, _)| id).collect(),
-        reply_to,
+        received,
         written_at: message.created_at,
     }))
 }

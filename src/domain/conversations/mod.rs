@@ -7,13 +7,15 @@
 //! agent's host. Permissions: `agent.output.view` reads one agent's conversations, `conversation.view` those of all
 //! agents, `agent.interact` writes, `conversation.edit` resolves and archives.
 //!
-//! `panel.rs`: people's actions; `takeover.rs`: answering instead of the agent; `reports.rs`: hosts' reports;
-//! `incoming.rs`: messages from channels; `updates.rs`: their parts and versions; `notices.rs`: notices of them
-//! elsewhere; `turn_messages.rs`, `delivery_messages.rs`: messages of turns and deliveries; `append.rs`: adding
-//! messages; `search.rs`: finding messages; `reads.rs`: read marks; `watches.rs`: watchers; `retention.rs`: removing
-//! transcripts; `storage.rs`: storage use; `tokenizer.rs`: tokens of the search index; `search_stages.rs`: stages of a
-//! search; `attachments.rs`: files; `sources.rs`: original mails; `reparsing.rs`: reading them again.
+//! `panel.rs`: people's actions; `acting.rs`: agents' actions at vendors; `takeover.rs`: answering instead of the
+//! agent; `reports.rs`: hosts' reports; `incoming.rs`: messages from channels; `updates.rs`: their parts and versions;
+//! `notices.rs`: notices of them elsewhere; `turn_messages.rs`, `delivery_messages.rs`: messages of turns and
+//! deliveries; `append.rs`: adding messages; `search.rs`: finding messages; `reads.rs`: read marks; `watches.rs`:
+//! watchers; `retention.rs`: removing transcripts; `storage.rs`: storage use; `tokenizer.rs`: tokens of the search
+//! index; `search_stages.rs`: stages of a search; `attachments.rs`: files; `sources.rs`: original mails;
+//! `reparsing.rs`: reading them again.
 
+mod acting;
 mod append;
 mod attachments;
 mod delivery_messages;
@@ -42,11 +44,11 @@ pub mod turns;
 mod updates;
 mod watches;
 
-pub(crate) use self::{append::preview, incoming::missing_file_note, rows::require, tokenizer::place_tokens};
 pub use self::{
+    acting::{Acting, act, offered_actions},
     append::{
-        Added, AddedMessage, Delivery, NewMessage, Outgoing, OutgoingAdded, append, append_error,
-        append_with_seq,
+        Added, AddedMessage, Delivery, NewMessage, Outgoing, OutgoingAdded, VendorAction, append,
+        append_error, append_with_seq,
     },
     attachments::{File, Upload, Uploaded, content, file, load_message_files, upload},
     delivery_messages::{
@@ -76,3 +78,4 @@ pub use self::{
     updates::{has_earlier, is_deletion, newest_album},
     watches::watch,
 };
+pub(crate) use self::{append::preview, incoming::missing_file_note, rows::require, tokenizer::place_tokens};

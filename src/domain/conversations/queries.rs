@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::{
     base::{
+        enums::DeliveryStatus,
         ids::{ChannelId, ConversationId, IdentityId, MessageId, OrgId, UserId},
         problem::Result,
         time::Timestamp,
@@ -227,6 +228,24 @@ pub(super) async fn earlier_vendor_ids(
          ORDER BY message DESC, part DESC LIMIT $4"
     );
     scope.all(sql, [conversation.into(), before.into(), most.into()]).await
+}
+
+row! {
+    /// The delivery of an action.
+    pub(super) struct ActionDelivery {
+        id: i64,
+        status: DeliveryStatus,
+        error: Option<String>,
+        vendor_id: Option<String>,
+    }
+}
+
+/// The delivery of the action that a message shows. `None`: the message is gone.
+pub(super) async fn action_delivery(scope: &Scope, message: MessageId) -> Result<Option<ActionDelivery>> {
+    let sql = sql!(
+        "SELECT id, status, error, vendor_id FROM deliveries WHERE organization_id = $org AND message_id = $2"
+    );
+    scope.one(sql, [message.into()]).await
 }
 
 /// Returns the keys that messages of the channel have already.

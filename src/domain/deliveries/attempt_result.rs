@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster_channels::{Failure, Receipt, Scope};
+use muster_channels::{Failure, Receipt, Scope, Traits};
 
 use crate::{
     base::enums::{DeliveryCode, InactiveReason},
@@ -47,12 +47,33 @@ impl AttemptResult {
     }
 }
 
-/// Interprets an answer. `attempts` includes this one. `is_idempotent` and `reconciles` are the vendor's capabilities.
+/// What can be done about a lost answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repeatable {
+    /// Sending it again has its effect once.
+    pub is_idempotent: bool,
+    /// The vendor can be asked what became of it.
+    pub reconciles: bool,
+}
+
+impl Repeatable {
+    /// Of a message's part, or of an action.
+    pub(super) fn of(action: Option<&str>, facts: &Traits) -> Self {
+        match action {
+            None => Self { is_idempotent: facts.idempotent_send, reconciles: facts.reconciles },
+            Some(name) => {
+                let is_idempotent = facts.action(name).is_some_and(|action| action.is_idempotent);
+                Self { is_idempotent, reconciles: false }
+            }
+        }
+    }
+}
+
+/// Interprets an answer. `attempts` includes this one.
 pub(super) fn interpret(
     answer: Result<Receipt, Failure>,
     attempts: i64,
-    is_idempotent: bool,
-    reconciles: bool,
+    repeatable: Repeatable,
 ) -> AttemptResult {
     let failure = match answer {
         Ok(receipt) => return AttemptResult::Sent(receipt),
@@ -67,8 +88,8 @@ pub(super) fn interpret(
             counts: false,
             why,
         },
-        Failure::Unknown(_) if is_idempotent => retry_or_give_up(attempts, why),
-        Failure::Unknown(_) if reconciles => AttemptResult::Ask(why),
+        Failure::Unknown(_) if repeatable.is_idempotent => retry_or_give_up(attempts, why),
+        Failure::Unknown(_) if repeatable.reconciles => AttemptResult::Ask(why),
         Failure::Unknown(_) => AttemptResult::Failed(DeliveryCode::UnknownOutcome, why),
         Failure::Refused(_) | Failure::NotPublic(_) => AttemptResult::Failed(DeliveryCode::Refused, why),
         Failure::TargetGone(_) => AttemptResult::Failed(DeliveryCode::TargetGone, why),
@@ -90,22 +111,31 @@ fn retry_or_give_up(attempts: i64, why: String) -> AttemptResult {
 mod tests {
     use super::*;
 
+    const IDEMPOTENT: Repeatable = Repeatable { is_idempotent: true, reconciles: false };
+    const RECONCILING: Repeatable = Repeatable { is_idempotent: false, reconciles: true };
+    const ONCE: Repeatable = Repeatable { is_idempotent: false, reconciles: false };
+
     fn unknown() -> Result<Receipt, Failure> {
         Err(Failure::Unknown("The answer was lost.".into()))
     }
 
     #[test]
     fn unknown_outcomes_are_retried_only_where_that_is_harmless() {
-        assert!(matches!(interpret(unknown(), 1, true, false), AttemptResult::Later { counts: true, .. }));
-        assert!(matches!(interpret(unknown(), 1, false, true), AttemptResult::Ask(_)));
-        let failed = interpret(unknown(), 1, false, false);
+        assert!(matches!(interpret(unknown(), 1, IDEMPOTENT), AttemptResult::Later { counts: true, .. }));
+        assert!(matches!(interpret(unknown(), 1, RECONCILING), AttemptResult::Ask(_)));
+        let failed = interpret(unknown(), 1, ONCE);
         assert!(matches!(failed, AttemptResult::Failed(DeliveryCode::UnknownOutcome, _)), "{failed:?}");
+        let slack = muster_channels::traits(muster_channels::Kind::Slack);
+        let of = |action| Repeatable::of(action, slack);
+        assert!(!of(None).is_idempotent && of(None).reconciles);
+        assert!(of(Some("react")).is_idempotent && !of(Some("react")).reconciles);
+        assert!(!of(Some("of a later version")).is_idempotent);
     }
 
     #[test]
     fn attempts_end() {
         let result_of =
-            |attempts| interpret(Err(Failure::NotSent("No answer.".into())), attempts, true, false);
+            |attempts| interpret(Err(Failure::NotSent("No answer.".into())), attempts, IDEMPOTENT);
         for (attempts, expected) in (1..).zip(backoff::WAITS) {
             assert!(
                 matches!(result_of(attempts), AttemptResult::Later { wait, .. } if wait == expected),
@@ -119,7 +149,7 @@ mod tests {
     fn waiting_for_a_limit_is_not_an_attempt() {
         let limited =
             |scope| Failure::RateLimited { wait: Duration::from_secs(7), scope, cause: "Slow".into() };
-        let result_of = |scope| interpret(Err(limited(scope)), 8, false, false);
+        let result_of = |scope| interpret(Err(limited(scope)), 8, ONCE);
         assert!(matches!(
             result_of(Scope::Channel),
             AttemptResult::Later { is_for_all: true, counts: false, .. }
@@ -132,7 +162,7 @@ mod tests {
 
     #[test]
     fn lost_credentials_switch_the_channel_off() {
-        let result_of = |failure| interpret(Err(failure), 1, true, false);
+        let result_of = |failure| interpret(Err(failure), 1, IDEMPOTENT);
         let lost = result_of(Failure::Credentials("401".into()));
         assert_eq!(lost, AttemptResult::Channel(InactiveReason::AuthFailed, "401".to_owned()));
         assert!(matches!(

@@ -1,6 +1,6 @@
 //! Database rows for deliveries. Private to this feature.
 
-/// Parts of messages that are sent through channels.
+/// Parts of messages that are sent through channels, and actions.
 pub mod deliveries {
     use sea_orm::entity::prelude::*;
 
@@ -26,7 +26,9 @@ pub mod deliveries {
         /// The format of `text` while the row is a whole message, which is split into parts when it is sent. Null for a
         /// part.
         pub draft: Option<TextFormat>,
-        /// In the vendor's dialect. Null once it is sent.
+        /// The action that the row performs at the vendor, instead of sending a message.
+        pub action: Option<String>,
+        /// In the vendor's dialect; the arguments of an action. Null once it is sent.
         pub text: Option<String>,
         /// The text without the dialect's markup.
         pub plain: Option<String>,

@@ -1,5 +1,5 @@
-//! Deliveries: sends the messages of agents, and of people writing for them, through channels. Parts are
-//! [jobs](crate::core::queue).
+//! Deliveries: sends the messages of agents, and of people writing for them, through channels, and performs agents'
+//! actions there. Parts are [jobs](crate::core::queue), as are actions.
 //!
 //! ```text
 //! message ──▶ a row, in its transaction ──commit──▶ its channel's lane ──▶ parts ──▶ each sent once ──▶ settled

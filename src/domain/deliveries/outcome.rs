@@ -3,7 +3,10 @@
 use muster_channels::Traits;
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, sea_query::Expr};
 
-use super::{attempt_result::AttemptResult, entity::deliveries};
+use super::{
+    attempt_result::{AttemptResult, Repeatable, interpret},
+    entity::deliveries,
+};
 use crate::{
     base::{
         enums::{DeliveryCode, DeliveryStatus},
@@ -21,7 +24,7 @@ use crate::{
 /// The result of an attempt without an answer.
 pub(super) fn result_without_answer(part: &deliveries::Model, facts: &Traits, why: &str) -> AttemptResult {
     let lost = muster_channels::Failure::Unknown(why.into());
-    super::attempt_result::interpret(Err(lost), part.attempts, facts.idempotent_send, facts.reconciles)
+    interpret(Err(lost), part.attempts, Repeatable::of(part.action.as_deref(), facts))
 }
 
 /// Stores the result of an attempt, unless another replica has claimed the part since. `seen`: `updated_at` of the

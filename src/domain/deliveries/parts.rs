@@ -42,7 +42,8 @@ fn row(tx: &Tx, sent: &OutgoingAdded, message: &Outgoing) -> deliveries::ActiveM
         message_id: Set(message.id),
         part: Set(1),
         status: Set(sent.status),
-        draft: Set(Some(message.format)),
+        draft: Set(Some(message.format).filter(|_| message.action.is_none())),
+        action: Set(message.action.clone()),
         text: Set(Some(message.text.clone())),
         plain: Set(None),
         first_file: Set(0),
@@ -57,7 +58,7 @@ fn row(tx: &Tx, sent: &OutgoingAdded, message: &Outgoing) -> deliveries::ActiveM
     }
 }
 
-/// Splits a whole message into parts. Empty for a row that already is a part.
+/// Splits a whole message into parts. Empty for a row that already is a part, and for an action.
 ///
 /// # Errors
 /// The process is ending.

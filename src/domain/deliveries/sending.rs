@@ -5,11 +5,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use muster_channels::{Attachment, Part, Receipt, Rendered, Traits, Transport};
+use muster_channels::{ActionCall, Attachment, Failure, Part, Receipt, Rendered, Traits, Transport};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+use serde_json::Value;
 
 use super::{
-    attempt_result::{AttemptResult, interpret},
+    attempt_result::{AttemptResult, Repeatable, interpret},
     entity::deliveries,
     outcome::{result_without_answer, store_result},
     parts::{insert_rest, split},
@@ -19,7 +20,7 @@ use crate::{
     base::{
         enums::{DeliveryCode, DeliveryStatus},
         ids::DeliveryId,
-        problem::Result,
+        problem::{Problem, Result},
     },
     core::{
         Core,
@@ -147,9 +148,8 @@ async fn attempt(sender: &Sender, due: deliveries::Model, permit: SendPermit) ->
     let Some(part) = claim(scope, due.id, facts, &parts).await? else { return Ok(None) };
     let result = match outgoing {
         Ok(outgoing) => {
-            let sent = outgoing.part();
-            match tokio::time::timeout(facts.longest_send, sender.transport.send(&sent)).await {
-                Ok(answer) => interpret(answer, part.attempts, facts.idempotent_send, facts.reconciles),
+            match tokio::time::timeout(facts.longest_send, outgoing.send(&*sender.transport)).await {
+                Ok(answer) => interpret(answer, part.attempts, Repeatable::of(part.action.as_deref(), facts)),
                 Err(_) => result_without_answer(&part, facts, "The vendor did not answer in time."),
             }
         }
@@ -206,6 +206,8 @@ async fn reconcile(
 struct OutgoingPart {
     id: String,
     place: DeliveryTarget,
+    /// The name and the arguments, if it is an action.
+    action: Option<(String, Value)>,
     text: Rendered,
     files: Vec<Attachment>,
     written_at: jiff::Timestamp,
@@ -230,9 +232,23 @@ impl OutgoingPart {
             text: part.text.clone().unwrap_or_default(),
             plain: part.plain.clone().unwrap_or_default(),
         };
+        let action = match &part.action {
+            Some(name) => {
+                let arguments = muster_json::from_str(&text.text).map_err(Problem::internal)?;
+                Some((name.clone(), arguments))
+            }
+            None => None,
+        };
         let id = format!("{}_{}", place.reference, part.id);
         let written_at = jiff::Timestamp::from_millisecond(place.written_at.0).unwrap_or_default();
-        Ok(Ok(Self { id, place, text, files, written_at }))
+        Ok(Ok(Self { id, place, action, text, files, written_at }))
+    }
+
+    /// Sends the part, or performs the action, once.
+    async fn send(&self, transport: &dyn Transport) -> std::result::Result<Receipt, Failure> {
+        let Some((name, arguments)) = &self.action else { return transport.send(&self.part()).await };
+        let DeliveryTarget { target, received, .. } = &self.place;
+        transport.act(&ActionCall { id: &self.id, name, arguments, target, received }).await
     }
 
     /// The part in the transport's form.
@@ -245,7 +261,7 @@ impl OutgoingPart {
             target: &place.target,
             text: &self.text,
             speaker: place.speaker.as_deref(),
-            reply_to: place.reply_to.as_deref(),
+            reply_to: place.received.first().map(String::as_str),
             refs: &place.refs,
             title: place.title.as_deref(),
             buttons: &[],

@@ -48,7 +48,7 @@ pub use self::{
     load_alerts::Readings,
     load_history::{ServerLoad, delete_load_history, load_history},
     log_stream::{LOG_LEASE, WatchedLogs},
-    plan_requests::answer,
+    plan_requests::{PlanAnswer, answer},
     presence::{SILENT, mark_offline, record_disconnect, refresh_presence, wake_connections},
     refusals::record_refusal,
     turn_plan::turn_plan,

@@ -190,7 +190,7 @@ impl Record for Message {
     }
 }
 
-const CONTENT: &str = "The content, by kind. TEXT: {text, format: markdown or plain}; THINKING: {text}; TOOL_CALL: {tool, call_id, input}; TOOL_RESULT: {call_id, output, is_error}; FILE: {caption}; VOICE: {transcript}; APPROVAL: {approval_id}; EVENT: {event, text}, and the conversation_id that a CHANNEL_MESSAGE names; ERROR: {code, text}.";
+const CONTENT: &str = "The content, by kind. TEXT: {text, format: markdown or plain}; THINKING: {text}; TOOL_CALL: {tool, call_id, input}; TOOL_RESULT: {call_id, output, is_error}; FILE: {caption}; VOICE: {transcript}; APPROVAL: {approval_id}; EVENT: {event, text}, with conversation_id of a CHANNEL_MESSAGE and {action, arguments} of an ACTION; ERROR: {code, text}.";
 
 /// Why the first part of the message that failed did.
 const DELIVERY_CODE: &str = "(SELECT d.code FROM deliveries d WHERE d.organization_id = t.organization_id \

@@ -52,6 +52,11 @@ def talk(web, app_token):
     web.chat_update(channel="C1", ts=sent["ts"], text="Deleted", metadata=metadata, blocks=[])
     web.files_upload_v2(filename="b.txt", title="b.txt", content="bytes of b", channel="C1", thread_ts="1.2")
     web.chat_postEphemeral(channel="C1", user="U1", text="Done")
+    web.reactions_add(channel="C1", timestamp=sent["ts"], name="eyes")
+    try:
+        web.reactions_add(channel="C1", timestamp=sent["ts"], name="eyes")
+    except SlackApiError as error:
+        show(again=error.response["error"])
     web.assistant_threads_setStatus(channel_id="C1", thread_ts="1.2", status="is writing…", loading_messages=["Writing…"])
 
 

@@ -54,6 +54,7 @@ async def talk(bot):
     )
     await bot.send_document(5, b"bytes of b", filename="b.txt", reply_parameters=reply)
     await bot.send_chat_action(5, "typing")
+    await bot.set_message_reaction(-100, sent.message_id, "👀")
     file = await bot.get_file("f1")
     show(file=bytes(await file.download_as_bytearray()).decode())
     await bot.answer_callback_query("q9", text="Done")

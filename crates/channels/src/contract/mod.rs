@@ -26,7 +26,7 @@ pub use self::{
         Reading, Received, RemoteFile, Reply, Sink, Skipped, Stopped, Thread,
     },
     memory::{MemoryBudget, MemoryGrant},
-    outbound::{Attachment, Button, NamedId, Part, Participants, Receipt, Rendered},
-    traits::{Abilities, Dialect, Files, Inlet, Kind, Limit, Longest, Scope, Traits, Unit},
+    outbound::{ActionCall, Attachment, Button, NamedId, Part, Participants, Receipt, Rendered},
+    traits::{Abilities, Action, Dialect, Files, Inlet, Kind, Limit, Longest, Scope, Traits, Unit},
     transport::{Identity, Spool, Transport},
 };

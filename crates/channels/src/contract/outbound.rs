@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 
 /// One message for the vendor: a whole answer, or one part of a long one.
 #[derive(Clone, Debug)]
@@ -33,6 +34,21 @@ pub struct Part<'a> {
     pub replaces: Option<&'a str>,
     /// When the message was written.
     pub written_at: Timestamp,
+}
+
+/// A call of an [`Action`](super::Action).
+#[derive(Clone, Copy, Debug)]
+pub struct ActionCall<'a> {
+    /// The delivery's id, as in [`Part::id`].
+    pub id: &'a str,
+    /// The action's name.
+    pub name: &'a str,
+    /// The checked arguments.
+    pub arguments: &'a Value,
+    /// The conversation's [`Thread::target`](super::Thread::target).
+    pub target: &'a str,
+    /// Vendor ids of the messages received before it in the conversation, newest first.
+    pub received: &'a [String],
 }
 
 /// The participants of a conversation, by which programs on the other side tell conversations apart.
@@ -83,9 +99,9 @@ pub struct Attachment {
 }
 
 /// Confirmation by the vendor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// The vendor's id of the message, for replies and bounces.
+    /// The vendor's id of the message or of the action's result, for replies and bounces.
     pub vendor_id: Option<String>,
     /// The new target, if it differs from the part's: replies come from there.
     pub target: Option<String>,

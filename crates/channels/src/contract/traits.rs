@@ -1,6 +1,10 @@
-//! Vendors' differences as data: dialect, lengths, limits, abilities.
+//! Vendors' differences as data: dialect, lengths, limits, abilities, actions.
 
 use std::time::Duration;
+
+use serde_json::Value;
+
+use super::failure::Cause;
 
 /// The vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,6 +17,11 @@ pub enum Kind {
     Telegram,
     /// Signed HTTP requests, in and out.
     Webhook,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Email, Self::Slack, Self::Telegram, Self::Webhook];
 }
 
 /// Properties of a vendor.
@@ -39,6 +48,8 @@ pub struct Traits {
     pub files: Files,
     /// Optional abilities.
     pub abilities: Abilities,
+    /// What an agent can do there beyond messages.
+    pub actions: &'static [Action],
     /// Maximum bytes of a fetched file.
     pub largest_in: u64,
     /// Maximum bytes of a sent file.
@@ -127,4 +138,31 @@ pub struct Abilities {
     pub edits: bool,
     /// A typing indicator exists: [`typing`](super::Transport::typing) must be called again after this time.
     pub typing: Option<Duration>,
+}
+
+/// An action of agents at a vendor, beyond messages: [`act`](super::Transport::act) performs it.
+#[derive(Debug)]
+pub struct Action {
+    /// The name, as a tool.
+    pub name: &'static str,
+    /// The name for people.
+    pub title: &'static str,
+    /// For the agent.
+    pub description: &'static str,
+    /// The JSON Schema of its arguments, an object.
+    pub schema: &'static str,
+    /// Checks arguments before anything is sent. The error is for the agent.
+    pub check: fn(&Value) -> Result<(), Cause>,
+    /// Its risk, from 0 to 100, unless the operator's rules name it.
+    pub risk: i64,
+    /// Whether performing the same [`ActionCall::id`](super::ActionCall::id) twice has its effect once. If not, a lost
+    /// response is never followed by a second attempt.
+    pub is_idempotent: bool,
+}
+
+impl Traits {
+    /// The action with this name.
+    pub fn action(&self, name: &str) -> Option<&'static Action> {
+        self.actions.iter().find(|action| action.name == name)
+    }
 }

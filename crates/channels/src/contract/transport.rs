@@ -9,7 +9,7 @@ use tokio::io::AsyncWrite;
 use super::{
     failure::{Failure, Refusal},
     inbound::{ButtonPress, Cursor, RawRequest, Received, RemoteFile, Sink},
-    outbound::{Part, Receipt},
+    outbound::{ActionCall, Part, Receipt},
     traits::Traits,
 };
 
@@ -62,6 +62,12 @@ pub trait Transport: Send + Sync + 'static {
     fn reconcile<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Option<Receipt>, Failure>> {
         let _ = part;
         Box::pin(async { Ok(None) })
+    }
+
+    /// Performs an [`Action`](super::Action) of [`Traits::actions`], once.
+    fn act<'a>(&'a self, call: &'a ActionCall<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
+        let cause = format!("This channel's vendor has no action {}.", call.name).into();
+        Box::pin(async { Err(Failure::Refused(cause)) })
     }
 
     /// Reads a file that came with a message. More than `most` bytes are [`Failure::Refused`]. Returns the length.

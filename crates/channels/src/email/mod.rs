@@ -74,6 +74,7 @@ static TRAITS: Traits = Traits {
     inlet: Inlet::Pull,
     files: Files::Together,
     abilities: Abilities { buttons: false, edits: false, typing: None },
+    actions: &[],
     largest_in: 25 * 1024 * 1024,
     largest_out: 20 * 1024 * 1024,
 };

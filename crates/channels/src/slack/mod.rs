@@ -5,7 +5,7 @@
 //!
 //! - `api.rs`: calls and their errors; `events.rs`: incoming events; `mrkdwn.rs`: Slack's markup; `blocks/`: the rest
 //!   of a message's visible content.
-//! - `socket.rs`: Socket Mode; `outgoing.rs`: sending, and finding sent messages.
+//! - `socket.rs`: Socket Mode; `outgoing.rs`: sending, finding sent messages, and reactions.
 
 mod api;
 mod blocks;
@@ -27,11 +27,12 @@ use self::api::Api;
 pub use self::events::decode;
 use crate::{
     contract::{
-        Abilities, ButtonPress, Content, Cursor, Dialect, Failure, Files, Identity, Inlet, Kind, Limit,
-        Longest, Part, Proof, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink,
-        SlackConfig, SlackInlet, Spool, Traits, Transport, Unit,
+        Abilities, Action, ActionCall, ButtonPress, Content, Cursor, Dialect, Failure, Files, Identity,
+        Inlet, Kind, Limit, Longest, Part, Proof, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply,
+        Scope, Sink, SlackConfig, SlackInlet, Spool, Traits, Transport, Unit,
     },
     network::Network,
+    reaction::Reaction,
     signature::{self, Key},
 };
 
@@ -47,8 +48,31 @@ static TRAITS: Traits = Traits {
     inlet: Inlet::Both,
     files: Files::Apart,
     abilities: Abilities { buttons: true, edits: true, typing: Some(Duration::from_secs(90)) },
+    actions: &[REACT],
     largest_in: 50 * 1024 * 1024,
     largest_out: 50 * 1024 * 1024,
+};
+
+const REACT: Action = Action {
+    name: "react",
+    title: "React",
+    description: "Puts an emoji on a message that you received, such as `eyes` while you work on it.",
+    schema: r#"{
+        "type": "object", "additionalProperties": false, "required": ["emoji"],
+        "properties": {
+            "emoji": {
+                "type": "string",
+                "description": "The emoji's name at Slack: thumbsup, eyes, white_check_mark, tada, thinking_face, …"
+            },
+            "message": {
+                "type": "integer", "minimum": 1, "default": 1,
+                "description": "Which message, counted backwards from the last one: 1 is the last."
+            }
+        }
+    }"#,
+    check: Reaction::check,
+    risk: 20,
+    is_idempotent: true,
 };
 
 /// A Slack app.
@@ -154,6 +178,10 @@ impl Transport for Slack {
 
     fn reconcile<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Option<Receipt>, Failure>> {
         Box::pin(outgoing::find_sent(&self.api, part))
+    }
+
+    fn act<'a>(&'a self, call: &'a ActionCall<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
+        Box::pin(outgoing::react(&self.api, call))
     }
 
     fn fetch<'a>(

@@ -1,9 +1,12 @@
-//! Sending, and finding sent messages: each carries its delivery's id as metadata.
+//! Sending, and finding sent messages: each carries its delivery's id as metadata. Reactions.
 
 use serde_json::{Value, json};
 
 use super::api::Api;
-use crate::contract::{Attachment, Failure, Part, Receipt};
+use crate::{
+    contract::{ActionCall, Attachment, Failure, Part, Receipt},
+    reaction::Reaction,
+};
 
 /// Event type of our metadata.
 const METADATA_EVENT: &str = "muster_message";
@@ -49,6 +52,25 @@ pub async fn show_typing(api: &Api, target: &str) -> Result<(), Failure> {
     // Otherwise Slack shows its own messages in turn.
     let status = json!({"channel_id": channel, "thread_ts": thread, "status": "is writing…", "loading_messages": ["Writing…"]});
     api.call_json("assistant.threads.setStatus", &status).await.map(drop)
+}
+
+/// Puts an emoji on a message. The message has each emoji of ours once.
+pub async fn react(api: &Api, call: &ActionCall<'_>) -> Result<Receipt, Failure> {
+    let reaction = Reaction::read(call.arguments).map_err(Failure::Refused)?;
+    let message = reaction.message(call)?;
+    let none = || Failure::Refused("The message is not one of Slack's.".into());
+    let (channel, timestamp) = message.rsplit_once(':').ok_or_else(none)?;
+    let name = reaction.emoji.trim_matches(':');
+    let parameters = json!({"channel": channel, "timestamp": timestamp, "name": name});
+    match api.call_json("reactions.add", &parameters).await {
+        Ok(_) => Ok(Receipt::default()),
+        Err(Failure::Refused(cause)) if cause.as_str() == "Slack: already_reacted" => Ok(Receipt::default()),
+        Err(Failure::Refused(cause)) if cause.as_str() == "Slack: invalid_name" => {
+            let why = format!("Slack has no emoji \"{name}\". Give its name, such as thumbsup.");
+            Err(Failure::Refused(why.into()))
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Splits a target into channel and thread.

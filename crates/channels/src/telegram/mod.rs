@@ -7,7 +7,7 @@
 //! Updates are confirmed by the offset of the **next** poll, after the commit; with a webhook, by the response.
 //! Unconfirmed updates come again.
 //!
-//! - `api.rs`: calls and their errors; `outgoing.rs`: sending.
+//! - `api.rs`: calls and their errors; `outgoing.rs`: sending, and reactions.
 //! - `updates.rs`: incoming updates; `entities.rs`: markup; `context.rs`: replies and forwards; `notes.rs`: content
 //!   other than text and files.
 
@@ -32,11 +32,12 @@ use self::{api::Api, updates::BotIdentity};
 use crate::{
     backoff::Backoff,
     contract::{
-        Abilities, ButtonPress, Content, Cursor, Dialect, Event, Failure, Files, Identity, Inlet, Kind,
-        Limit, Link, Longest, Part, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink,
-        Skipped, Spool, TelegramConfig, Traits, Transport, Unit,
+        Abilities, Action, ActionCall, ButtonPress, Content, Cursor, Dialect, Event, Failure, Files,
+        Identity, Inlet, Kind, Limit, Link, Longest, Part, RawRequest, Receipt, Received, Refusal,
+        RemoteFile, Reply, Scope, Sink, Skipped, Spool, TelegramConfig, Traits, Transport, Unit,
     },
     network::Network,
+    reaction::Reaction,
 };
 
 /// <https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this>
@@ -55,8 +56,32 @@ static TRAITS: Traits = Traits {
     inlet: Inlet::Both,
     files: Files::Apart,
     abilities: Abilities { buttons: true, edits: true, typing: Some(Duration::from_secs(4)) },
+    actions: &[REACT],
     largest_in: 20 * 1024 * 1024,
     largest_out: 50 * 1024 * 1024,
+};
+
+const REACT: Action = Action {
+    name: "react",
+    title: "React",
+    description: "Puts an emoji on a message that you received, such as 👀 while you work on it. It replaces your earlier \
+                  one.",
+    schema: r#"{
+        "type": "object", "additionalProperties": false, "required": ["emoji"],
+        "properties": {
+            "emoji": {
+                "type": "string",
+                "description": "One that Telegram has as a reaction: 👍 👎 ❤ 🔥 👏 😁 🤔 🤯 😢 🎉 🤩 🙏 👌 😍 💯 🤣 ⚡ 🏆 👀 🤝 ✍ 🫡 🆒 …"
+            },
+            "message": {
+                "type": "integer", "minimum": 1, "default": 1,
+                "description": "Which message, counted backwards from the last one: 1 is the last."
+            }
+        }
+    }"#,
+    check: Reaction::check,
+    risk: 20,
+    is_idempotent: true,
 };
 
 /// Requested kinds of updates.
@@ -223,6 +248,10 @@ impl Transport for Telegram {
 
     fn send<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
         Box::pin(outgoing::send(&self.api, part))
+    }
+
+    fn act<'a>(&'a self, call: &'a ActionCall<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
+        Box::pin(outgoing::react(&self.api, call))
     }
 
     fn fetch<'a>(

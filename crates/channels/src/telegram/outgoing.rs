@@ -1,4 +1,4 @@
-//! Sending.
+//! Sending, and reactions.
 
 use reqwest::multipart::{Form, Part as FormPart};
 use serde_json::{Value, json};
@@ -7,12 +7,17 @@ use super::{
     api::Api,
     updates::{id_of, number_of},
 };
-use crate::contract::{Attachment, Button, Failure, Part, Receipt};
+use crate::{
+    contract::{ActionCall, Attachment, Button, Failure, Part, Receipt},
+    reaction::Reaction,
+};
 
 /// Telegram's error for tags that it can't parse.
 const PARSE_ERROR: &str = "can't parse entities";
 /// Telegram's error for an edit without changes.
 const UNCHANGED_ERROR: &str = "message is not modified";
+/// Telegram's error for an emoji that is no reaction, or that the chat doesn't allow.
+const REACTION_ERROR: &str = "REACTION_INVALID";
 
 /// Prefix of the topic of a channel's direct messages in a target.
 pub const DIRECT_PREFIX: &str = "direct-";
@@ -24,6 +29,25 @@ pub async fn send(api: &Api, part: &Part<'_>) -> Result<Receipt, Failure> {
         ([], Some(replaced)) => edit_text(api, part, replaced).await,
         ([file], None) => send_document(api, part, file).await,
         _ => Err(Failure::Refused("Telegram takes one file a message.".into())),
+    }
+}
+
+/// Sets our reaction to a message.
+pub async fn react(api: &Api, call: &ActionCall<'_>) -> Result<Receipt, Failure> {
+    let reaction = Reaction::read(call.arguments).map_err(Failure::Refused)?;
+    let number = number_of(api.bot(), reaction.message(call)?);
+    let number = number.ok_or_else(|| Failure::Refused("The message is another bot's.".into()))?;
+    // Telegram knows its reactions without the mark that makes a character an emoji.
+    let emoji = reaction.emoji.replace('\u{fe0f}', "");
+    let address = chat_address(call.target)?;
+    let reactions = json!([{"type": "emoji", "emoji": emoji}]);
+    let parameters = json!({"chat_id": address["chat_id"], "message_id": number, "reaction": reactions});
+    match api.call("setMessageReaction", &parameters).await {
+        Err(Failure::Refused(cause)) if cause.as_str().contains(REACTION_ERROR) => {
+            let why = format!("Telegram has no reaction \"{emoji}\", or the chat does not allow it.");
+            Err(Failure::Refused(why.into()))
+        }
+        set => set.map(|_| Receipt::default()),
     }
 }
 

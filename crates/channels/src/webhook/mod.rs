@@ -43,6 +43,7 @@ static TRAITS: Traits = Traits {
     inlet: Inlet::Push,
     files: Files::Together,
     abilities: Abilities { buttons: false, edits: false, typing: None },
+    actions: &[],
     largest_in: 25 * 1024 * 1024,
     largest_out: 5 * 1024 * 1024,
 };

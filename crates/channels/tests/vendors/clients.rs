@@ -6,8 +6,8 @@ use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};
 use axum::http::HeaderMap;
 use jiff::Timestamp;
 use muster_channels::{
-    Attachment, Button, ButtonPress, Config, Content, Origin, Part, Proof, RawRequest, Refusal, RemoteFile,
-    Rendered, SlackConfig, TelegramConfig, Transport, open,
+    ActionCall, Attachment, Button, ButtonPress, Config, Content, Origin, Part, Proof, RawRequest, Receipt,
+    Refusal, RemoteFile, Rendered, SlackConfig, TelegramConfig, Transport, open,
 };
 use serde_json::{Value, json};
 
@@ -58,6 +58,7 @@ async fn talk_to_telegram(at: SocketAddr) {
     let (none, files) = (text(""), [file()]);
     bot.send(&Part { files: &files, reply_to: Some("5:3"), ..part(&none, "5") }).await.unwrap();
     bot.typing("5").await.unwrap();
+    react(&*bot, "👀", "-100/9", &receipt).await;
     bot.fetch(&remote("f1"), &mut Vec::new(), 100).await.unwrap();
     bot.answer(&press("5", "q9"), "Done").await.unwrap();
     bot.register(Some(WEBHOOK)).await.unwrap();
@@ -65,6 +66,13 @@ async fn talk_to_telegram(at: SocketAddr) {
     bot.register(None).await.unwrap();
     // Only once, because the sink stores nothing.
     assert!(bot.listen(None, &TestSink::new(0).0).await.is_err());
+}
+
+/// Puts an emoji on the message of this receipt.
+async fn react(transport: &dyn Transport, emoji: &str, target: &str, receipt: &Receipt) {
+    let (arguments, received) = (json!({"emoji": emoji}), [receipt.vendor_id.clone().unwrap()]);
+    let call = ActionCall { id: "d-3", name: "react", arguments: &arguments, target, received: &received };
+    transport.act(&call).await.unwrap();
 }
 
 fn question(html: &str) -> Rendered {
@@ -193,6 +201,10 @@ async fn talk_to_slack(at: SocketAddr) {
     let (none, files) = (text(""), [file()]);
     app.send(&Part { files: &files, ..part(&none, "C1/1.2") }).await.unwrap();
     app.answer(&press("C1", "U1"), "Done").await.unwrap();
+    // The second time it is there already.
+    for _ in 0..2 {
+        react(&*app, "eyes", "C1/1.2", &receipt).await;
+    }
     app.typing("C1/1.2").await.unwrap();
     // Slack supports it only in threads.
     app.typing("C1").await.unwrap();
@@ -212,6 +224,7 @@ async fn slack_sdk_sends_the_same_requests() {
         json!({"user": "UBOT", "bot": "BBOT", "name": "muster"}),
         json!({"channel": "C1", "ts": "1700000002.000200"}),
         json!({"found": ["1700000002.000200"]}),
+        json!({"again": "already_reacted"}),
     ];
     assert_eq!(seen, expected);
 }

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use axum::http::HeaderMap;
 use jiff::Timestamp;
 use muster_channels::{
-    Attachment, Button, Config, Content, Event, Failure, Link, Proof, RawRequest, Refusal, RemoteFile, Scope,
-    SlackConfig, Transport, open,
+    ActionCall, Attachment, Button, Config, Content, Event, Failure, Link, Proof, RawRequest, Receipt,
+    Refusal, RemoteFile, Scope, SlackConfig, Transport, open,
 };
 use serde_json::json;
 
@@ -225,4 +225,25 @@ async fn files_both_ways() {
         (method.as_str(), &shown["thread_ts"], &shown["files"][0]["id"]),
         ("files.completeUploadExternal", &json!("1.2"), &json!("F1"))
     );
+}
+
+#[tokio::test]
+async fn a_reaction_is_put_once_and_an_unknown_emoji_is_named() {
+    let (app, fake) = slack(APP).await;
+    let received = ["C1:1700000000.000100".to_owned()];
+    let react = async |emoji: &str| {
+        let arguments = json!({"emoji": emoji});
+        let (id, name, target) = ("d-1", "react", "C1/1.2");
+        app.act(&ActionCall { id, name, arguments: &arguments, target, received: &received }).await
+    };
+    for emoji in ["eyes", ":eyes:"] {
+        assert_eq!(react(emoji).await, Ok(Receipt::default()));
+    }
+    let expected = json!({"channel": "C1", "timestamp": "1700000000.000100", "name": "eyes"});
+    assert_eq!(fake.lock().unwrap().asked, vec![("reactions.add".to_owned(), expected); 2]);
+    let Err(Failure::Refused(cause)) = react("👀").await else { panic!() };
+    assert_eq!(cause.as_str(), "Slack has no emoji \"👀\". Give its name, such as thumbsup.");
+    fake.lock().unwrap().answers.push_back((200, json!({"ok": false, "error": "message_not_found"})));
+    let Err(Failure::Refused(cause)) = react("eyes").await else { panic!() };
+    assert_eq!(cause.as_str(), "Slack: message_not_found");
 }

@@ -5,8 +5,8 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use axum::http::HeaderMap;
 use jiff::Timestamp;
 use muster_channels::{
-    Attachment, Button, ButtonPress, Config, Content, Cursor, Event, Failure, Link, Proof, RawRequest,
-    Refusal, RemoteFile, Rendered, Scope, TelegramConfig, Transport, open,
+    ActionCall, Attachment, Button, ButtonPress, Config, Content, Cursor, Event, Failure, Link, Proof,
+    RawRequest, Receipt, Refusal, RemoteFile, Rendered, Scope, TelegramConfig, Transport, open,
 };
 use serde_json::{Value, json};
 
@@ -315,4 +315,22 @@ async fn the_token_is_in_no_error() {
     for malformed in ["", "abc", "7:a/../getMe", "7:a?b"] {
         assert!(matches!(bot(malformed, None).probe().await, Err(Failure::Credentials(_))), "{malformed}");
     }
+}
+
+#[tokio::test]
+async fn a_reaction_is_to_a_message_of_this_bot_and_an_unknown_emoji_is_named() {
+    let (bot, fake) = telegram().await;
+    let react = async |emoji: &str, message: &str| {
+        let (arguments, received) = (json!({"emoji": emoji}), [message.to_owned()]);
+        let (id, name, target) = ("d-1", "react", "-100/9");
+        bot.act(&ActionCall { id, name, arguments: &arguments, target, received: &received }).await
+    };
+    // People write it with the mark that makes it an emoji.
+    assert_eq!(react("❤\u{fe0f}", "-100:3").await, Ok(Receipt::default()));
+    let reactions = json!([{"type": "emoji", "emoji": "❤"}]);
+    let expected = json!({"chat_id": -100, "message_id": 3, "reaction": reactions});
+    assert_eq!(fake.lock().unwrap().asked, [("setMessageReaction".to_owned(), expected)]);
+    let Err(Failure::Refused(cause)) = react("🪗", "-100:3").await else { panic!() };
+    assert_eq!(cause.as_str(), "Telegram has no reaction \"🪗\", or the chat does not allow it.");
+    assert!(matches!(react("👀", "9/-100:3").await, Err(Failure::Refused(_))), "another bot's message");
 }

@@ -35,7 +35,9 @@ use tokio::{
 };
 
 pub use self::{
-    connection_test::test_connection, server_states::ServerStates, session::SessionKey,
+    connection_test::test_connection,
+    server_states::ServerStates,
+    session::{ASKED, SessionKey},
     start_limit::StartLimit,
 };
 use crate::{bounds, fields::Fields, shared::Shared};

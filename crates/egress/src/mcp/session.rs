@@ -46,7 +46,8 @@ pub const LISTS: &str = "tools/list";
 const HARMLESS: [&str; 6] =
     [INITIALIZE, "ping", LISTS, "prompts/list", "resources/list", "resources/templates/list"];
 
-const ASKED: &str = "Asked. No answer yet, and the call was not made. End your turn now: the answer comes as the next \
+/// The answer to a call that waits for a person.
+pub const ASKED: &str = "Asked. No answer yet, and the call was not made. End your turn now: the answer comes as the next \
                      message of this conversation. Don't ask again.";
 const AWAY: &str = "The control plane can't be reached. Try again later.";
 pub const TAKEN: &str = "This agent no longer has this MCP server.";

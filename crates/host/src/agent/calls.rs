@@ -14,6 +14,7 @@ use crate::{
     journal::Closed,
     late_approvals::{self, LateApprovals},
     mcp::{Call, McpSockets},
+    shared::Shared,
 };
 
 /// The agent's gate and sockets, and calls that wait for an answer.
@@ -43,6 +44,18 @@ impl Default for Calls {
 }
 
 impl Calls {
+    /// A launch's view of the host.
+    pub(super) fn outlet(&self, agent_id: i64, generation: i64, shared: &Arc<Shared>) -> Outlet {
+        Outlet {
+            agent_id,
+            generation,
+            shared: Arc::clone(shared),
+            calls: self.to.clone(),
+            reports: self.to_reports.clone(),
+            granted: self.granted.clone(),
+        }
+    }
+
     /// Drops the state of a launch. Its gate is closed before.
     pub(super) fn forget(&mut self) {
         self.sockets = McpSockets::default();
@@ -128,14 +141,7 @@ impl Agent {
         if self.calls.gate.is_some() || self.stopping.as_ref().is_some_and(Stopping::is_killed) {
             return;
         }
-        let outlet = Outlet {
-            agent_id: self.id,
-            generation: self.record.generation,
-            shared: Arc::clone(&self.shared),
-            calls: self.calls.to.clone(),
-            reports: self.calls.to_reports.clone(),
-            granted: self.calls.granted.clone(),
-        };
+        let outlet = self.calls.outlet(self.id, self.record.generation, &self.shared);
         match gate::open(&self.launch_dir(), outlet) {
             Ok(gate) => self.calls.gate = Some(gate),
             Err(error) => tracing::error!(agent = self.id, %error, "the agent's gate can't be opened"),

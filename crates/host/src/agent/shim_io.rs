@@ -1,6 +1,6 @@
 //! Input from the shim: the agent's lines, and acknowledgements of its input. Also finds a running shim again.
 
-use std::{io, path::Path, sync::Arc};
+use std::{io, path::Path};
 
 use muster_egress::SessionKey;
 use muster_protocol::{HostEvent, event::EndReason};
@@ -128,9 +128,9 @@ impl Agent {
                     };
                     let folder = self.shared.folder.sockets(self.id, self.record.generation);
                     let mode = self.shared.runtime.socket_mode();
+                    let outlet = self.calls.outlet(self.id, self.record.generation, &self.shared);
                     self.calls.sockets.listen(*conversation_id, None, &folder, mode, |listener| {
-                        let (shared, calls) = (Arc::clone(&self.shared), self.calls.to.clone());
-                        serve_own(listener, *conversation_id, shared, files, calls)
+                        serve_own(listener, *conversation_id, outlet, files)
                     });
                     for server in &plan.mcp_servers {
                         let Some(gate) = &self.calls.gate else { break };

@@ -7,7 +7,7 @@ use futures::future::join;
 use muster_protocol::{
     Command, HostEvent,
     event::{Asked, Content, TurnOutcome},
-    plan::{Decision, Skill},
+    plan::{Action, ActionOutcome, Decision, Judgement, Skill},
 };
 use serde_json::json;
 use tokio::{
@@ -154,6 +154,59 @@ async fn the_answer_of_a_slow_person_is_not_waited_for() {
         !state.events_of(7).any(|what| matches!(what, HostEvent::Withdrawn { .. })),
         "people may still answer"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_action_of_a_channel_is_judged_performed_and_answered() {
+    let plane = Plane::start().await;
+    let _host = Host::start(&plane, &[]);
+    plane.set(|state| {
+        state.actions = vec![Action {
+            name: "react".to_owned(),
+            title: "React".to_owned(),
+            description: "Puts an emoji on a message.".to_owned(),
+            schema: json!({ "type": "object", "properties": { "emoji": { "type": "string" } } }),
+        }];
+    });
+    plane.launch(7, 1).await;
+    let words = "call react {\"emoji\": \"eyes\"}";
+    let answer = async || {
+        let turn = plane.turn(7, 1, 70, words);
+        plane.end_of(turn).await;
+        plane.lock().texts(turn).join("")
+    };
+    let judge = |judgement: Judgement| {
+        plane.set(|state| _ = state.judgements.insert("muster.react".to_owned(), judgement));
+    };
+    let refused = answer().await;
+    assert!(refused.contains("The rules say no.") && plane.lock().acted.is_empty(), "{refused}");
+    judge(Judgement::Allowed);
+    let reason = "Slack has no such emoji.".to_owned();
+    plane.set(|state| {
+        state.outcomes.push_back(ActionOutcome::Done { vendor_id: Some("E1".to_owned()) });
+        state.outcomes.push_back(ActionOutcome::Queued { delivery_id: 4 });
+        state.outcomes.push_back(ActionOutcome::Failed { reason });
+    });
+    for expected in ["Done. Its id is E1.", "Queued, as delivery 4.", "Slack has no such emoji."] {
+        let answer = answer().await;
+        assert!(answer.contains(expected), "{expected}: {answer}");
+    }
+    judge(Judgement::Asked);
+    let turn = plane.turn(7, 1, 70, words);
+    let asked = plane.wait("it asks", |state| state.asked(70).first().cloned()).await;
+    let Asked::Action { tool, input, .. } = &asked.asked else { panic!("{asked:?}") };
+    assert_eq!((tool.as_deref(), input), (Some("muster.react"), &json!({ "emoji": "eyes" })));
+    assert_eq!(plane.lock().acted.len(), 3, "a person has not decided yet");
+    let approval = plane.answer(7, 1, &asked.request, Decision::Approved { comment: None });
+    assert!(delivered(&plane, approval).await);
+    plane.end_of(turn).await;
+    assert!(plane.lock().texts(turn).join("").contains("Done."));
+    // The channel has been switched off meanwhile.
+    plane.set(|state| state.actions.clear());
+    let unknown = answer().await;
+    assert!(unknown.contains("Unknown tool: react."), "{unknown}");
+    let call = ("react".to_owned(), json!({ "emoji": "eyes" }));
+    assert_eq!(plane.lock().acted, vec![call; 4]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

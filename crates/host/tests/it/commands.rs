@@ -5,7 +5,7 @@ use std::fs;
 use muster_protocol::{
     Command, HostEvent,
     event::{EndReason, RefusedReason, TurnOutcome},
-    plan::Skill,
+    plan::{PlanRequest, Skill},
 };
 
 use crate::support::{Host, Plane, State};
@@ -114,7 +114,8 @@ async fn a_turn_whose_plan_comes_after_a_stop_does_not_begin() {
     plane.lock().holds_answers = true;
     let late = plane.plan_turn(72, "Hello");
     let order = plane.order(7, 1, Command::Turn { turn_id: late });
-    plane.wait("its plan is asked for", |state| state.held.first().map(drop)).await;
+    let is_turn = |(.., wanted): &(i64, i64, PlanRequest)| matches!(wanted, PlanRequest::Turn { .. });
+    plane.wait("its plan is asked for", |state| state.held.iter().any(is_turn).then_some(())).await;
     plane.order(7, 1, Command::Stop);
     let is_stopping = |state: &State| {
         let mut all = state.events_of(7);

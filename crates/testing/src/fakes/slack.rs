@@ -1,7 +1,7 @@
 //! A fake Slack with Socket Mode: <https://docs.slack.dev/reference/methods>.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
@@ -25,6 +25,8 @@ use super::{asked, serve};
 /// The tokens of the app.
 pub const BOT: &str = "xoxb-canary-1";
 pub const APP: &str = "xapp-canary-2";
+/// Some of the workspace's emoji.
+const EMOJI: [&str; 2] = ["eyes", "thumbsup"];
 
 #[derive(Default)]
 pub struct Fake {
@@ -40,6 +42,8 @@ pub struct Fake {
     pub sockets: usize,
     /// Sent messages with their channel.
     messages: Vec<(String, Value)>,
+    /// The app's reactions: message and name.
+    reactions: BTreeSet<(String, String)>,
 }
 
 pub type Shared = Arc<Mutex<Fake>>;
@@ -112,6 +116,16 @@ impl Fake {
             }
             "files.completeUploadExternal" => json!({"files": asked["files"]}),
             "assistant.threads.setStatus" => json!({}),
+            "reactions.add" => {
+                let word = |name: &str| asked[name].as_str().unwrap_or_default().to_owned();
+                if !EMOJI.contains(&word("name").as_str()) {
+                    return (200, json!({"ok": false, "error": "invalid_name"}));
+                }
+                if !self.reactions.insert((word("timestamp"), word("name"))) {
+                    return (200, json!({"ok": false, "error": "already_reacted"}));
+                }
+                json!({})
+            }
             "chat.postEphemeral" => json!({"message_ts": "1700000009.000900"}),
             _ => return (200, json!({"ok": false, "error": "unknown_method"})),
         };

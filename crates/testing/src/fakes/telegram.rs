@@ -25,6 +25,8 @@ pub const TOKEN: &str = "7:canary-AAF_secret";
 pub const NEW_TOKEN: &str = "7:canary-AAG_secret";
 /// The token of another bot with the same answers.
 pub const OTHER: &str = "9:canary-AAF_secret";
+/// Some of the emoji that can be reactions.
+const REACTIONS: [&str; 3] = ["👀", "👍", "❤"];
 
 #[derive(Default)]
 pub struct Fake {
@@ -135,6 +137,16 @@ impl Fake {
             }
             "getFile" => {
                 json!({"file_id": asked["file_id"], "file_unique_id": "u1", "file_size": 3, "file_path": "documents/a.txt"})
+            }
+            "setMessageReaction" => {
+                let is_known = |reaction: &Value| {
+                    let emoji = reaction["emoji"].as_str().unwrap_or_default();
+                    reaction["type"] == "emoji" && REACTIONS.contains(&emoji)
+                };
+                if !asked["reaction"].as_array().unwrap().iter().all(is_known) {
+                    return refusal(400, "Bad Request: REACTION_INVALID");
+                }
+                json!(true)
             }
             "sendChatAction" | "answerCallbackQuery" => json!(true),
             _ => return refusal(404, "Not Found: method not found"),

@@ -7,7 +7,7 @@ use muster_protocol::{
     FromHost, HostEvent, ToHost,
     frame::Welcome,
     join::{Join, Joined},
-    plan::{Judgement, PlanRequest, PlanResponse},
+    plan::{ActionOutcome, Judgement, PlanRequest, PlanResponse},
 };
 use serde_json::json;
 use tokio::{
@@ -232,6 +232,12 @@ fn given(state: &mut State, agent_id: i64, wanted: PlanRequest) -> Option<PlanRe
             reason: "The budget of this month is spent.".to_owned(),
             until: None,
         }),
+        PlanRequest::Actions { .. } => PlanResponse::Actions { actions: state.actions.clone() },
+        PlanRequest::Act(call) => {
+            state.acted.push((call.name, call.arguments));
+            let done = ActionOutcome::Done { vendor_id: None };
+            PlanResponse::Acted(state.outcomes.pop_front().unwrap_or(done))
+        }
     })
 }
 

@@ -1,7 +1,7 @@
 //! A small control plane: its state, and the tests' controls.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
@@ -11,8 +11,12 @@ use muster_protocol::{
     command::CommandEnvelope,
     event::{Asked, Content, Message, Request, TurnEnd},
     frame::{Delta, Hello, Load, RefusedCode, Running},
-    plan::{Answer, Decision, Judgement, LaunchPlan, Part, PlanRequest, PlanResponse, TurnPlan},
+    plan::{
+        Action, ActionOutcome, Answer, Decision, Judgement, LaunchPlan, Part, PlanRequest, PlanResponse,
+        TurnPlan,
+    },
 };
+use serde_json::Value;
 use tokio::{
     net::TcpListener,
     sync::Notify,
@@ -49,6 +53,12 @@ pub struct State {
     /// By tool. Others are refused.
     pub judgements: BTreeMap<String, Judgement>,
     pub leases: Vec<PlanResponse>,
+    /// The actions of all conversations.
+    pub actions: Vec<Action>,
+    /// The called actions: names and arguments.
+    pub acted: Vec<(String, Value)>,
+    /// The outcomes of the next ones. Others are done.
+    pub outcomes: VecDeque<ActionOutcome>,
     /// While true, questions are kept in `held`.
     pub holds_answers: bool,
     pub held: Vec<(i64, i64, PlanRequest)>,

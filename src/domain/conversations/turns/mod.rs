@@ -44,7 +44,7 @@ pub use self::{
     reports::{Authorized, Started},
     requeue::{free_unsent, requeue_unsent, send_left},
     retry::retry,
-    rows::{Ended, mark_answered, mark_asked, require_turn, state_of},
+    rows::{Ended, find_open_turn, mark_answered, mark_asked, require_turn, state_of},
     takeover::{is_yielded, resume, yield_to_person},
     wait_spans::{record_limit_wait, record_release_wait},
 };

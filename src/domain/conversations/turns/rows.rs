@@ -103,6 +103,12 @@ pub(super) fn open_turns(tx: &Tx) -> Select<turns::Entity> {
     open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"))
 }
 
+/// The open turn of a conversation. There is at most one.
+pub async fn find_open_turn(tx: &Tx, conversation: ConversationId) -> Result<Option<TurnId>> {
+    let open = open_turns(tx).filter(turns::Column::ConversationId.eq(conversation));
+    Ok(open.one(tx.connection()).await?.map(|turn| turn.id))
+}
+
 /// Whether a turn is open: its host has it.
 pub(super) const fn is_open(state: TurnState) -> bool {
     matches!(state, TurnState::Running | TurnState::WaitingApproval | TurnState::WaitingLimit)

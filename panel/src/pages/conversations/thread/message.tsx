@@ -82,7 +82,16 @@ function Body({ message, result, follows, names, waits }: Omit<Props, 'marked' |
     case 'APPROVAL':
       return content.approvalId ? <InlineApproval id={content.approvalId} /> : <Quiet message={message} />
     case 'EVENT':
-      return <Quiet message={message} />
+      return (
+        <>
+          <Quiet message={message} />
+          {message.delivery && (
+            <div className="mx-auto w-fit">
+              <Delivery id={message.id} delivery={message.delivery} mine={false} />
+            </div>
+          )}
+        </>
+      )
     case 'ERROR':
       return (
         <div className="flex items-start gap-2 rounded-control bg-danger-soft px-3 py-2 text-danger-text">
