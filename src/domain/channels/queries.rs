@@ -9,6 +9,7 @@ use crate::{
     base::{
         ids::{ChannelId, OrgId, UserId},
         problem::Result,
+        time::Timestamp,
     },
     core::{
         Core,
@@ -57,6 +58,15 @@ pub(super) async fn channels_with_warning(core: &Core, word: &str) -> Result<Vec
          AND CAST(warnings AS TEXT) LIKE $1 ORDER BY id"
     );
     core.db.every_org().all(sql, [format!("%\"{word}%").into()]).await
+}
+
+/// The channels whose access tokens lapse before this time, and can be refreshed.
+pub(super) async fn channels_to_refresh(core: &Core, before: Timestamp) -> Result<Vec<ChannelKey>> {
+    let sql = every_org_sql!(
+        "SELECT organization_id, id FROM channels WHERE oauth_access_until <= $1 \
+         AND oauth_refresh_token_sealed IS NOT NULL AND archived_at IS NULL ORDER BY id"
+    );
+    core.db.every_org().all(sql, [before.into()]).await
 }
 
 row! {
