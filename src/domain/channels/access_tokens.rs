@@ -68,9 +68,12 @@ pub async fn access_token(scope: &Scope, id: ChannelId) -> Result<Answer> {
     loop {
         let found = connected(scope).filter(Column::Id.eq(id)).one(scope.core.db.read()).await?;
         let Some(channel) = found else { return Ok(Err(not_connected())) };
-        let (Some(access), _) = open_tokens(&scope.core, &channel)? else { return Ok(Err(not_connected())) };
+        let (Some(access), refresh) = open_tokens(&scope.core, &channel)? else {
+            return Ok(Err(not_connected()));
+        };
         let now = scope.core.clock.now();
-        let Some(until) = channel.oauth_access_until.filter(|until| *until <= now.plus(AHEAD)) else {
+        let due = now.plus(if refresh.is_some() { AHEAD } else { Duration::ZERO });
+        let Some(until) = channel.oauth_access_until.filter(|until| *until <= due) else {
             return Ok(Ok(access));
         };
         let is_valid = until > now;

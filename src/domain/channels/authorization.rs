@@ -120,13 +120,14 @@ pub async fn disconnect(scope: &Scope, id: ChannelId) -> Result<()> {
 
 /// Revokes a channel's tokens at the vendor. They have been deleted here, so a failure is only logged.
 pub(super) async fn revoke(scope: &Scope, channel: &Model) {
-    let revoked = async {
-        let (Some(access), refresh) = open_tokens(&scope.core, channel)? else { return Ok(()) };
-        server(scope, channel).await?.revoke(&access, refresh.as_ref()).await.map_err(refused)
-    };
-    if let Err(problem) = revoked.await {
+    if let Err(problem) = revoke_at_vendor(scope, channel).await {
         tracing::warn!(org = scope.org.0, channel = channel.id.0, %problem, "channel.authorization_not_revoked");
     }
+}
+
+async fn revoke_at_vendor(scope: &Scope, channel: &Model) -> Result<()> {
+    let (Some(access), refresh) = open_tokens(&scope.core, channel)? else { return Ok(()) };
+    server(scope, channel).await?.revoke(&access, refresh.as_ref()).await.map_err(refused)
 }
 
 /// Removes a channel's account, and any authorization that has begun.
