@@ -101,10 +101,11 @@ fn every_kind_of_value_is_checked() {
             ["", "\u{0}", "\n", " ", "=", "maybe", "-1", "99999999999999999999", "ftp://x", "muster=loud"]
         {
             let config = Config::read(None, variables(&[(setting.variable, wrong)]));
-            // Any text is a path.
+            // Any text is a path, a name or a secret.
+            let any = matches!(setting.kind, Kind::Path | Kind::Text | Kind::Secret);
             let list = matches!(setting.kind, Kind::Networks | Kind::Hosts | Kind::Origins);
             let blank = list && wrong.trim().is_empty();
-            let taken = wrong.is_empty() || setting.kind == Kind::Path || blank;
+            let taken = wrong.is_empty() || any || blank;
             // Most words could be a host name.
             assert!(
                 config.is_err() || taken || setting.kind == Kind::Hosts,
