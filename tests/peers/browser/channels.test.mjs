@@ -307,7 +307,7 @@ test('a calendar is connected to an account on the vendor’s page, and disconne
   await tides.getByText('tides@example.org').waitFor()
   await isAccessible(page, 'with a connected account')
   await tides.getByRole('button', { name: 'Disconnect' }).click()
-  const dialog = page.getByRole('dialog', { name: 'Disconnect the account?' })
+  const dialog = page.getByRole('alertdialog', { name: 'Disconnect the account?' })
   await dialog.getByRole('button', { name: 'Disconnect' }).click()
   await tides.getByText('Not connected').waitFor()
 
