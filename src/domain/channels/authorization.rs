@@ -22,6 +22,7 @@ use super::{
     edit::Edited,
     entity::channels::{ActiveModel, Column, Entity, Model},
     outbound::is_open,
+    queries::shares_account,
     rows::{connected, finish, load},
 };
 use crate::{
@@ -118,7 +119,8 @@ pub async fn disconnect(scope: &Scope, id: ChannelId) -> Result<()> {
     Ok(())
 }
 
-/// Revokes a channel's tokens at the vendor. They have been deleted here, so a failure is only logged.
+/// Revokes a channel's tokens at the vendor, unless another channel is connected to the same account: vendors end the
+/// authorization as a whole. The tokens have been deleted here, so a failure is only logged.
 pub(super) async fn revoke(scope: &Scope, channel: &Model) {
     if let Err(problem) = revoke_at_vendor(scope, channel).await {
         tracing::warn!(org = scope.org.0, channel = channel.id.0, %problem, "channel.authorization_not_revoked");
@@ -127,6 +129,12 @@ pub(super) async fn revoke(scope: &Scope, channel: &Model) {
 
 async fn revoke_at_vendor(scope: &Scope, channel: &Model) -> Result<()> {
     let (Some(access), refresh) = open_tokens(&scope.core, channel)? else { return Ok(()) };
+    let account = channel.provider_email.as_ref().or(channel.code_host_oauth_user_login.as_ref());
+    if let Some(account) = account
+        && shares_account(scope, channel.id, account).await?
+    {
+        return Ok(());
+    }
     server(scope, channel).await?.revoke(&access, refresh.as_ref()).await.map_err(refused)
 }
 

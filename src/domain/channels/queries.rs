@@ -43,6 +43,17 @@ pub(super) async fn has_another(tx: &Tx, channel: ChannelId, digests: &[Vec<u8>]
     Ok(false)
 }
 
+/// Whether another channel, of any organization, is connected to the account with this name: an address at Google, a
+/// login at GitHub.
+pub(super) async fn shares_account(scope: &Scope, channel: ChannelId, account: &str) -> Result<bool> {
+    let sql = sql!(
+        "SELECT id FROM channels WHERE ((provider_connected AND provider_email = $3) \
+         OR (code_host_oauth_authorized AND code_host_oauth_user_login = $3)) \
+         AND NOT (organization_id = $org AND id = $2) LIMIT 1"
+    );
+    Ok(scope.scalar::<ChannelId>(sql, [channel.into(), account.into()]).await?.is_some())
+}
+
 row! {
     /// A channel of any organization.
     pub(super) struct ChannelKey {

@@ -70,9 +70,16 @@ impl Google {
 
     async fn connected() -> Self {
         let google = Self::open().await;
-        let returned = google.returned(&google.app.operator).await;
-        google.complete(&google.app.operator, &returned).await.data();
+        google.connect(google.channel).await;
         google
+    }
+
+    /// Connects a channel to the account.
+    async fn connect(&self, channel: i64) {
+        let (operator, at) = (&self.app.operator, (self.app.org, channel));
+        let begun = operator.gql(BEGIN, json!({ "o": self.app.org, "c": channel })).await.data();
+        let returned = self.visit(begun["authorizeChannel"]["url"].as_str().unwrap()).await;
+        self.complete_at(operator, at, &returned).await.data();
     }
 
     /// Allows everything on this page. Returns the code and the state.
@@ -116,11 +123,11 @@ impl Google {
         found.map(|token| token.expose_secret().to_owned())
     }
 
-    /// The stored refresh token.
-    async fn refresh_token(&self) -> String {
+    /// The stored refresh token of a channel.
+    async fn refresh_token(&self, channel: i64) -> String {
         let sql = "SELECT oauth_refresh_token_sealed FROM channels WHERE id = $1";
-        let sealed: Vec<u8> = self.app.one(sql, vec![self.channel.into()]).await;
-        let place = SealContext::new(OrgId(self.app.org), "channels", self.channel, "oauth_refresh_token");
+        let sealed: Vec<u8> = self.app.one(sql, vec![channel.into()]).await;
+        let place = SealContext::new(OrgId(self.app.org), "channels", channel, "oauth_refresh_token");
         self.app.core.sealing.open(&sealed, &place).unwrap().expose_secret().to_owned()
     }
 
@@ -184,14 +191,14 @@ async fn an_account_is_connected_once_by_the_session_that_began() {
 #[tokio::test]
 async fn tokens_are_refreshed_once_before_they_lapse() {
     let google = Google::connected().await;
-    let (first, refresh) = (google.token().await.unwrap(), google.refresh_token().await);
+    let (first, refresh) = (google.token().await.unwrap(), google.refresh_token(google.channel).await);
     google.app.clock.advance(Duration::from_secs(50 * 60));
     assert_eq!(channels::refresh_tokens(&google.app.core).await.unwrap(), 0);
     assert_eq!(google.token().await.unwrap(), first);
     google.app.clock.advance(Duration::from_secs(6 * 60));
     assert_eq!(channels::refresh_tokens(&google.app.core).await.unwrap(), 1);
     let second = google.token().await.unwrap();
-    assert!(second != first && google.refresh_token().await != refresh);
+    assert!(second != first && google.refresh_token(google.channel).await != refresh);
     // All wait for the one refresh: the vendor would end the authorization at a second.
     google.app.clock.advance(LAPSED);
     let tokens = join_all((0..8).map(|_| google.token())).await;
@@ -222,7 +229,7 @@ async fn a_revoked_authorization_switches_the_channel_off() {
     );
     assert_eq!(google.shown().await["providerAccount"]["connected"], true);
     set(&json!({ "i": null, "s": null })).await;
-    assert_eq!(google.post("/revoke", &[("token", &google.refresh_token().await)]).await, 200);
+    assert_eq!(google.post("/revoke", &[("token", &google.refresh_token(google.channel).await)]).await, 200);
     let failed = google.token().await.unwrap_err();
     assert!(matches!(failed, Failure::Credentials(_)), "{failed:?}");
     let shown = google.shown().await;
@@ -236,8 +243,7 @@ async fn a_revoked_authorization_switches_the_channel_off() {
                 OR oauth_refresh_token_sealed IS NOT NULL";
     assert_eq!(app.column::<i64>(kept).await, [0]);
     // Connecting again clears the warning.
-    let returned = google.returned(&app.operator).await;
-    google.complete(&app.operator, &returned).await.data();
+    google.connect(google.channel).await;
     assert_eq!(google.shown().await["warnings"], json!([]));
     assert!(google.token().await.is_ok());
 }
@@ -246,15 +252,20 @@ async fn a_revoked_authorization_switches_the_channel_off() {
 async fn an_account_is_disconnected_here_and_there() {
     let google = Google::connected().await;
     let (app, channel) = (&google.app, json!(google.channel));
-    let token = google.refresh_token().await;
+    let token = google.refresh_token(google.channel).await;
     app.operator.gql(DISCONNECT, json!({ "o": app.org, "c": channel })).await.data();
     let none = json!({ "connected": false, "providerEmail": null, "expiresAt": null });
     assert_eq!(google.shown().await["providerAccount"], none);
     assert!(matches!(google.token().await, Err(Failure::Credentials(_))));
     assert!(!google.accepts(&token).await);
-    let returned = google.returned(&app.operator).await;
-    google.complete(&app.operator, &returned).await.data();
-    let token = google.refresh_token().await;
+    // While another channel has the account, its authorization must not end.
+    google.connect(google.channel).await;
+    let other = calendar(app).await;
+    google.connect(other).await;
+    let token = google.refresh_token(other).await;
+    app.operator.gql(DISCONNECT, json!({ "o": app.org, "c": other })).await.data();
+    assert!(google.accepts(&token).await);
+    let token = google.refresh_token(google.channel).await;
     delete(app, &channel).await.data();
     assert!(!google.accepts(&token).await);
 }
@@ -267,8 +278,7 @@ async fn an_organization_uses_its_own_application() {
     assert_eq!(refused.code(), "NOT_SUPPORTED");
     assert!(refused.text.contains("channels.google_client_id"), "{}", refused.text);
     app.owner.gql(APPLICATION, json!({ "o": app.org, "i": "muster", "s": SECRET })).await.data();
-    let returned = google.returned(&app.operator).await;
-    google.complete(&app.operator, &returned).await.data();
+    google.connect(google.channel).await;
     assert!(google.token().await.is_ok());
     let bot = connect(app, bot(app.agent().await)).await;
     let refused = app.operator.gql(BEGIN, json!({ "o": app.org, "c": bot["id"] })).await;
