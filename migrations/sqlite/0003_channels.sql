@@ -53,6 +53,14 @@ CREATE TABLE channels (
     code_host_oauth_expires_at BIGINT,
     provider_connected BOOLEAN NOT NULL DEFAULT FALSE CHECK (provider_connected IN (0, 1)),
     provider_email TEXT,
+    provider_expires_at BIGINT,
+    oauth_access_token_sealed BLOB, -- Tokens of the account at a provider or code host.
+    oauth_access_until BIGINT, -- When the access token lapses; null if it lasts.
+    oauth_refresh_token_sealed BLOB,
+    oauth_refreshing_until BIGINT, -- The lease of the process that refreshes them.
+    oauth_state_hash BLOB, -- Of an authorization that has begun: its state, the session, and its end.
+    oauth_state_session BIGINT,
+    oauth_state_until BIGINT,
     drive_folder_id TEXT,
     drive_folder_name TEXT,
     -- Objects {id, name}.

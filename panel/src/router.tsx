@@ -44,6 +44,11 @@ const links = [
     path: '/confirm-email',
     component: lazyPage(() => import('./pages/sign-in/link-pages'), 'ConfirmEmailPage'),
   }),
+  createRoute({
+    getParentRoute: () => root,
+    path: '/oauth/channel',
+    component: lazyPage(() => import('./pages/channels/authorization-page'), 'ChannelAuthorizationPage'),
+  }),
 ] as const
 
 // Routes for signed-in users. The shell loads together with the page, so signing in does without it.

@@ -66,6 +66,11 @@ pub fn network(config: &Config) -> Result<Network, OutboundError> {
         slack: channels.slack_url.clone(),
         slack_files: channels.slack_files_url.clone(),
         telegram: channels.telegram_url.clone(),
+        google_accounts: channels.google_accounts_url.clone(),
+        google_tokens: channels.google_tokens_url.clone(),
+        google_api: channels.google_api_url.clone(),
+        github: channels.github_url.clone(),
+        github_api: channels.github_api_url.clone(),
     };
     let addresses = Addresses::new(channels.networks.clone());
     Ok(Network::new(addresses, vendors, jiff::Timestamp::now, roots(config)?)?)

@@ -79,7 +79,7 @@ fn identity(spec: Spec) -> Spec {
         .sql::<bool>(
             "has_provider_oauth_app",
             "(t.provider_oauth_client_id IS NOT NULL AND t.provider_oauth_secret_sealed IS NOT NULL)",
-            "Whether it has its own OAuth application at the model provider.",
+            "Whether it has its own OAuth application at Google.",
         )
         .column::<bool>(
             "require_second_factor",

@@ -139,6 +139,9 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
     PeriodicJob::every("channels.check_again", Duration::from_mins(1), |core| {
         channels::check_again(core).boxed()
     }),
+    PeriodicJob::every("channels.refresh_tokens", Duration::from_mins(1), |core| {
+        channels::refresh_tokens(core).boxed()
+    }),
     PeriodicJob::due("asks.send", |_, due| due.asks, |core| chat_approvals::send_due(core).boxed()),
     PeriodicJob::due("events.send", |_, due| due.events, |core| event_endpoints::send_due(core).boxed()),
     PeriodicJob::every("hosts.look", Duration::from_millis(800), |core| {

@@ -266,8 +266,17 @@ fn imap_servers() {
 
 #[expect(clippy::disallowed_methods, reason = "no scope here, and no clock that a test moves")]
 fn network() -> Network {
-    let nowhere = "http://127.0.0.1:9/".parse::<url::Url>().unwrap();
-    let vendors = VendorUrls { slack: nowhere.clone(), slack_files: nowhere.clone(), telegram: nowhere };
+    let nowhere = || "http://127.0.0.1:9/".parse::<url::Url>().unwrap();
+    let vendors = VendorUrls {
+        slack: nowhere(),
+        slack_files: nowhere(),
+        telegram: nowhere(),
+        google_accounts: nowhere(),
+        google_tokens: nowhere(),
+        google_api: nowhere(),
+        github: nowhere(),
+        github_api: nowhere(),
+    };
     let addresses = Addresses::new(vec!["127.0.0.0/8".parse().unwrap()]);
     Network::new(addresses, vendors, Timestamp::now, muster_certificates::of(&[])).unwrap()
 }

@@ -18,6 +18,7 @@
 //! - `contract/`: the interface between core and transports. [`Transport`] is the trait, [`open`] makes one.
 //! - `network/`: HTTP, DNS, TLS and the clock; its guard keeps tenants' addresses from leading to private networks.
 //! - `signature.rs`: request signatures; `markdown/`: one text in each vendor's dialect, split into parts.
+//! - [`oauth`]: access to people's accounts at vendors.
 //! - `email/`, `slack/`, `telegram/`, `webhook/`: the transports; `bounds.rs`: default limits; `backoff.rs`: pauses
 //!   between a listener's attempts; `quoting.rs`: quotes and notes inside a message; `reaction.rs`: an action of several
 //!   vendors.
@@ -30,6 +31,7 @@ mod email;
 mod hostile_input;
 mod markdown;
 mod network;
+pub mod oauth;
 mod quoting;
 mod reaction;
 #[cfg(test)]

@@ -15,7 +15,7 @@ export const WITHOUT_ID = import.meta.env.DEV
   ? names(`
   AcceptedInvitation AgentBackupPage AgentFeed AgentLaunch AgentLimit AgentLogBatch AgentLogLine AgentPage AgentRestart
   AgentRevisionPage AgentSpending AgentStatusCount ApprovalAnswer ApprovalFeed ApprovalPage ApprovalQuestion ApprovalRequest
-  ApprovalSpending AuditEntryPage AuditField AuditSeal ChannelCalendar ChannelCodeHost ChannelCodeHostOauth
+  ApprovalSpending AuditEntryPage AuditField AuditSeal ChannelAuthorization ChannelCalendar ChannelCodeHost ChannelCodeHostOauth
   ChannelDrive ChannelEchoFilter ChannelEmail ChannelFeed ChannelImap ChannelLink ChannelProviderAccount
   ChannelSmtp ChannelWebhook ChatCode ContactPage ConversationFeed ConversationPage CredentialMember
   CredentialPage DailyUsage EventDeliveryFeed FirstStart FoundMessage InvitationPage JoinedHost LastMessage LinkedChat McpServerPage

@@ -36,8 +36,16 @@ use crate::{
 };
 
 /// The addresses of the panel's pages, each with everything below it. The panel itself routes them.
-const PAGES: [&str; 7] =
-    ["/sign-in", "/first-start", "/accept-invitation", "/reset-password", "/confirm-email", "/o", "/account"];
+const PAGES: [&str; 8] = [
+    "/sign-in",
+    "/first-start",
+    "/accept-invitation",
+    "/reset-password",
+    "/confirm-email",
+    "/oauth",
+    "/o",
+    "/account",
+];
 
 /// The state of the panel's routes.
 #[derive(Clone)]

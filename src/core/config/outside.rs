@@ -31,6 +31,26 @@ pub struct Channels {
     /// Whether Telegram sends messages to `public_url`, instead of being asked. `MUSTER_CHANNELS_TELEGRAM_WEBHOOKS`,
     /// false.
     pub telegram_webhooks: bool,
+    /// The client ID of the application at Google that organizations without their own use.
+    /// `MUSTER_CHANNELS_GOOGLE_CLIENT_ID`, none.
+    pub google_client_id: Option<String>,
+    /// Its client secret. `MUSTER_CHANNELS_GOOGLE_CLIENT_SECRET`, none.
+    pub google_client_secret: Option<SecretString>,
+    /// Where people grant access to their Google accounts. `MUSTER_CHANNELS_GOOGLE_ACCOUNTS_URL`,
+    /// <https://accounts.google.com/>.
+    pub google_accounts_url: url::Url,
+    /// Where Google issues tokens. `MUSTER_CHANNELS_GOOGLE_TOKENS_URL`, <https://oauth2.googleapis.com/>.
+    pub google_tokens_url: url::Url,
+    /// Where Google's APIs are. `MUSTER_CHANNELS_GOOGLE_API_URL`, <https://www.googleapis.com/>.
+    pub google_api_url: url::Url,
+    /// The client ID of the GitHub App. `MUSTER_CHANNELS_GITHUB_CLIENT_ID`, none.
+    pub github_client_id: Option<String>,
+    /// Its client secret. `MUSTER_CHANNELS_GITHUB_CLIENT_SECRET`, none.
+    pub github_client_secret: Option<SecretString>,
+    /// Where GitHub is. `MUSTER_CHANNELS_GITHUB_URL`, <https://github.com/>.
+    pub github_url: url::Url,
+    /// Where GitHub's REST API is. `MUSTER_CHANNELS_GITHUB_API_URL`, <https://api.github.com/>.
+    pub github_api_url: url::Url,
 }
 
 /// How long the source of incoming mail is kept.

@@ -21,6 +21,10 @@ pub(super) const OTHER_VARIABLES: &[&str] = &[
 pub enum Kind {
     /// A path.
     Path,
+    /// A text.
+    Text,
+    /// A text that is a secret.
+    Secret,
     /// The path of a file with a secret: the text of the setting of the same name without `_file`.
     SecretFile,
     /// An IP address and a port.
@@ -151,6 +155,17 @@ pub const SETTINGS: &[Setting] = settings! {
     "channels.slack_files_url", "MUSTER_CHANNELS_SLACK_FILES_URL", Kind::Url;
     "channels.telegram_url", "MUSTER_CHANNELS_TELEGRAM_URL", Kind::Url;
     "channels.telegram_webhooks", "MUSTER_CHANNELS_TELEGRAM_WEBHOOKS", Kind::Flag;
+    "channels.google_client_id", "MUSTER_CHANNELS_GOOGLE_CLIENT_ID", Kind::Text;
+    "channels.google_client_secret", "MUSTER_CHANNELS_GOOGLE_CLIENT_SECRET", Kind::Secret;
+    "channels.google_client_secret_file", "MUSTER_CHANNELS_GOOGLE_CLIENT_SECRET_FILE", Kind::SecretFile;
+    "channels.google_accounts_url", "MUSTER_CHANNELS_GOOGLE_ACCOUNTS_URL", Kind::Url;
+    "channels.google_tokens_url", "MUSTER_CHANNELS_GOOGLE_TOKENS_URL", Kind::Url;
+    "channels.google_api_url", "MUSTER_CHANNELS_GOOGLE_API_URL", Kind::Url;
+    "channels.github_client_id", "MUSTER_CHANNELS_GITHUB_CLIENT_ID", Kind::Text;
+    "channels.github_client_secret", "MUSTER_CHANNELS_GITHUB_CLIENT_SECRET", Kind::Secret;
+    "channels.github_client_secret_file", "MUSTER_CHANNELS_GITHUB_CLIENT_SECRET_FILE", Kind::SecretFile;
+    "channels.github_url", "MUSTER_CHANNELS_GITHUB_URL", Kind::Url;
+    "channels.github_api_url", "MUSTER_CHANNELS_GITHUB_API_URL", Kind::Url;
     "email.keep_source", "MUSTER_EMAIL_KEEP_SOURCE", Kind::Integer(0, 3_650);
     "mail.url", "MUSTER_MAIL_URL", Kind::MailUrl;
     "mail.url_file", "MUSTER_MAIL_URL_FILE", Kind::SecretFile;
@@ -162,13 +177,15 @@ impl Kind {
     /// Whether a value may contain a password.
     #[must_use]
     pub fn is_secret(self) -> bool {
-        matches!(self, Self::DatabaseUrl | Self::MailUrl)
+        matches!(self, Self::Secret | Self::DatabaseUrl | Self::MailUrl)
     }
 
     /// Checks a value; the error describes a valid one.
     pub(super) fn check(self, value: &Value) -> Result<(), String> {
         let good = match (self, value) {
-            (Self::Path | Self::SecretFile, Value::String(text)) => !text.is_empty(),
+            (Self::Path | Self::Text | Self::Secret | Self::SecretFile, Value::String(text)) => {
+                !text.is_empty()
+            }
             (Self::Address, Value::String(text)) => text.parse::<std::net::SocketAddr>().is_ok(),
             (Self::Url, Value::String(text)) => is_base_url(text),
             (Self::DatabaseUrl, Value::String(text)) => {
@@ -197,6 +214,7 @@ impl Kind {
     fn description(self) -> String {
         match self {
             Self::Path => "a path".into(),
+            Self::Text | Self::Secret => "a text".into(),
             Self::SecretFile => "the path of a file".into(),
             Self::Address => "an IP address and a port: 127.0.0.1:9000".into(),
             Self::Url => "a URL without a query: https://muster.example.com".into(),

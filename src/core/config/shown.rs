@@ -6,7 +6,7 @@ use serde::Serialize;
 use toml::Value;
 use url::Url;
 
-use super::{Config, ConfigError, SETTINGS, Setting, layer::Origin, layers::Layers};
+use super::{Config, ConfigError, Kind, SETTINGS, Setting, layer::Origin, layers::Layers};
 
 /// Stands for a secret.
 const MASK: &str = "***";
@@ -61,6 +61,7 @@ impl Layers {
             return Shown { key, variable, value: None, from: Origin::Default, place: None };
         };
         let value = match value {
+            _ if setting.kind == Kind::Secret => Value::from(MASK),
             Value::String(text) if setting.kind.is_secret() => Value::from(masked(text)),
             value => value.clone(),
         };

@@ -101,10 +101,11 @@ fn every_kind_of_value_is_checked() {
             ["", "\u{0}", "\n", " ", "=", "maybe", "-1", "99999999999999999999", "ftp://x", "muster=loud"]
         {
             let config = Config::read(None, variables(&[(setting.variable, wrong)]));
-            // Any text is a path.
+            // Any text is a path, a name or a secret.
+            let any = matches!(setting.kind, Kind::Path | Kind::Text | Kind::Secret);
             let list = matches!(setting.kind, Kind::Networks | Kind::Hosts | Kind::Origins);
             let blank = list && wrong.trim().is_empty();
-            let taken = wrong.is_empty() || setting.kind == Kind::Path || blank;
+            let taken = wrong.is_empty() || any || blank;
             // Most words could be a host name.
             assert!(
                 config.is_err() || taken || setting.kind == Kind::Hosts,
@@ -188,6 +189,7 @@ fn secret_value(kind: Kind) -> &'static str {
     match kind {
         Kind::DatabaseUrl => "postgres://muster:hunter2@db/muster",
         Kind::MailUrl => "smtps://muster:hunter2@mail.example.com",
+        Kind::Secret => "GOCSPX-hunter2",
         _ => panic!("{kind:?}: add a value"),
     }
 }
@@ -238,8 +240,14 @@ fn a_secret_is_read_from_its_file() {
             |more: &[(&str, &str)]| variables(&[&others[..], &[(variable.as_str(), name)], more].concat());
         let read = |given: BTreeMap<String, String>| {
             let config = Config::read(None, given)?;
-            let mail = config.mail.url.as_ref().map(|url| url.expose_secret().to_owned());
-            Ok::<_, ConfigError>([Some(config.database.url.expose_secret().to_owned()), mail])
+            let Config { mail, channels, database, .. } = &config;
+            let secrets = [
+                Some(&database.url),
+                mail.url.as_ref(),
+                channels.google_client_secret.as_ref(),
+                channels.github_client_secret.as_ref(),
+            ];
+            Ok::<_, ConfigError>(secrets.map(|secret| secret.map(|text| text.expose_secret().to_owned())))
         };
         for (text, is_good) in [
             (format!("{value}\n"), true),
@@ -249,6 +257,10 @@ fn a_secret_is_read_from_its_file() {
             ("\n".to_owned(), false),
             ("hunter2".to_owned(), false),
         ] {
+            // Any text can be such a secret.
+            if secret.kind == Kind::Secret && text == "hunter2" {
+                continue;
+            }
             std::fs::write(&file, &text).unwrap();
             match read(given(&[])) {
                 Ok(found) => assert!(is_good && found.contains(&Some(value.to_owned())), "{text:?}"),

@@ -8,7 +8,7 @@ pub mod channels {
 
     use crate::base::{
         enums::{ChannelDirection, ChannelScope, InactiveReason, ListenScope, Transport},
-        ids::{AgentId, ChannelId, ConversationId, OrgId, UserId},
+        ids::{AgentId, ChannelId, ConversationId, OrgId, SessionId, UserId},
         time::Timestamp,
     };
 
@@ -75,6 +75,18 @@ pub mod channels {
         pub code_host_oauth_expires_at: Option<Timestamp>,
         pub provider_connected: bool,
         pub provider_email: Option<String>,
+        /// When the authorization of the account ends.
+        pub provider_expires_at: Option<Timestamp>,
+        pub oauth_access_token_sealed: Option<Vec<u8>>,
+        /// When the access token lapses. `None`: it lasts.
+        pub oauth_access_until: Option<Timestamp>,
+        pub oauth_refresh_token_sealed: Option<Vec<u8>>,
+        /// The end of the lease of the process that refreshes the tokens.
+        pub oauth_refreshing_until: Option<Timestamp>,
+        /// An authorization that has begun: its state, the session that began it, and its end.
+        pub oauth_state_hash: Option<Vec<u8>>,
+        pub oauth_state_session: Option<SessionId>,
+        pub oauth_state_until: Option<Timestamp>,
         pub drive_folder_id: Option<String>,
         pub drive_folder_name: Option<String>,
         /// Objects of the form {id, name}.

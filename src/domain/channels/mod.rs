@@ -4,10 +4,14 @@
 //! editing also require a confirmed e-mail address, and ask the vendor for the channel's identity (`probe.rs`).
 //! Deleting hides a channel, wipes its secrets and path, and keeps its conversations.
 //!
+//! `authorization.rs`: connecting an account at the vendor (OAuth); `access_tokens.rs`: keeping its tokens valid.
+//!
 //! `filter.rs`: the messages that a channel accepts; `telegram_webhook.rs`: registering our address with Telegram.
 //!
 //! [`ingest`](super::ingest) receives messages through channels, and [`deliveries`](super::deliveries) sends them.
 
+mod access_tokens;
+mod authorization;
 mod check;
 mod create;
 mod edit;
@@ -33,6 +37,8 @@ use sea_orm::{
 use serde_json::json;
 
 pub use self::{
+    access_tokens::{access_token, refresh_tokens, token_source},
+    authorization::{Authorization, authorize, complete, disconnect},
     check::HasConversation,
     create::create,
     edit::{BotReplaced, Edited, update},
@@ -99,7 +105,8 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
     let tx = scope.begin().await?;
     let channel = load(&tx, id).await?;
     let (name, agent) = (channel.name.clone(), channel.agent_id);
-    let mut row = channel.into_active_model();
+    let mut row = channel.clone().into_active_model();
+    authorization::forget_account(&mut row, channel.transport);
     row.archived_at = Set(Some(tx.now));
     row.updated_at = Set(tx.now);
     row.is_active = Set(false);
@@ -119,7 +126,9 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
     emit(&tx, Deleted { channel: id, name: name.clone() }).await?;
     let origins = tx.scope.delete::<channel_whitelist::Entity>();
     origins.filter(channel_whitelist::Column::ChannelId.eq(id)).exec(tx.connection()).await?;
-    finish(tx, (ChangeOp::Deleted, "deleteChannel"), id, agent, json!({ "name": name })).await
+    finish(tx, (ChangeOp::Deleted, "deleteChannel"), id, agent, json!({ "name": name })).await?;
+    Box::pin(authorization::revoke(scope, &channel)).await;
+    Ok(())
 }
 
 /// Deactivates the channels of a deleted agent, and notifies people. Inactive channels keep their reason.

@@ -9,6 +9,7 @@ use crate::{
     base::{
         ids::{ChannelId, OrgId, UserId},
         problem::Result,
+        time::Timestamp,
     },
     core::{
         Core,
@@ -42,6 +43,17 @@ pub(super) async fn has_another(tx: &Tx, channel: ChannelId, digests: &[Vec<u8>]
     Ok(false)
 }
 
+/// Whether another channel, of any organization, is connected to the account with this name: an address at Google, a
+/// login at GitHub.
+pub(super) async fn shares_account(scope: &Scope, channel: ChannelId, account: &str) -> Result<bool> {
+    let sql = sql!(
+        "SELECT id FROM channels WHERE ((provider_connected AND provider_email = $3) \
+         OR (code_host_oauth_authorized AND code_host_oauth_user_login = $3)) \
+         AND NOT (organization_id = $org AND id = $2) LIMIT 1"
+    );
+    Ok(scope.scalar::<ChannelId>(sql, [channel.into(), account.into()]).await?.is_some())
+}
+
 row! {
     /// A channel of any organization.
     pub(super) struct ChannelKey {
@@ -57,6 +69,15 @@ pub(super) async fn channels_with_warning(core: &Core, word: &str) -> Result<Vec
          AND CAST(warnings AS TEXT) LIKE $1 ORDER BY id"
     );
     core.db.every_org().all(sql, [format!("%\"{word}%").into()]).await
+}
+
+/// The channels whose access tokens lapse before this time, and can be refreshed.
+pub(super) async fn channels_to_refresh(core: &Core, before: Timestamp) -> Result<Vec<ChannelKey>> {
+    let sql = every_org_sql!(
+        "SELECT organization_id, id FROM channels WHERE oauth_access_until <= $1 \
+         AND oauth_refresh_token_sealed IS NOT NULL AND archived_at IS NULL ORDER BY id"
+    );
+    core.db.every_org().all(sql, [before.into()]).await
 }
 
 row! {

@@ -30,10 +30,10 @@ pub struct UpdateOrganizationInput {
     /// The API key for transcribing voice messages. Write-only: it is never shown again. Not applied yet.
     #[graphql(directive = bounds::apply(length(1, 8000)))]
     pub transcription_key: MaybeUndefined<SecretText>,
-    /// The client ID of its own OAuth application at the model provider. Not applied yet.
+    /// The client ID of its own OAuth application at Google, for accounts that channels act with.
     #[graphql(directive = bounds::apply(length(1, 500)))]
     pub provider_oauth_client_id: MaybeUndefined<String>,
-    /// The client secret of that OAuth application. Write-only: it is never shown again. Not applied yet.
+    /// The client secret of that OAuth application. Write-only: it is never shown again.
     #[graphql(directive = bounds::apply(length(1, 8000)))]
     pub provider_oauth_secret: MaybeUndefined<SecretText>,
     /// Until when the operator's support staff may look in, at most 90 days from now. Null ends the access. Not applied yet.

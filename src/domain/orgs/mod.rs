@@ -27,7 +27,7 @@ pub use self::{
     operator::{NewOrganization, all, check_name, create, create_in, find, find_in},
     queries::{LETTING_GO, Overview},
     rows::{
-        AlertThresholds, alert_thresholds, default_image, is_stopped, session_limit, set_avatar,
+        AlertThresholds, alert_thresholds, default_image, is_stopped, oauth_client, session_limit, set_avatar,
         set_default_image,
     },
     stop::{

@@ -1,6 +1,7 @@
 //! The organizations' rows, and their values for other features.
 
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Set};
+use secrecy::SecretString;
 
 use super::entity::organizations;
 use crate::{
@@ -8,7 +9,7 @@ use crate::{
         ids::ImageId,
         problem::{Code, Problem, Result},
     },
-    core::store::Tx,
+    core::{access::Scope, sealing::SealContext, store::Tx},
 };
 
 /// The image for agents created without one.
@@ -56,6 +57,18 @@ pub async fn alert_thresholds(tx: &Tx) -> Result<AlertThresholds> {
 /// The number of tokens in the context at which the organization's agents start a new session.
 pub async fn session_limit(tx: &Tx) -> Result<Option<i64>> {
     Ok(load(tx).await?.session_reset_tokens)
+}
+
+/// The client ID and secret of the organization's own application at Google. `None`: it has none.
+pub async fn oauth_client(scope: &Scope) -> Result<Option<(String, SecretString)>> {
+    let own = scope.find::<organizations::Entity>().filter(organizations::Column::Id.eq(scope.org));
+    let Some(own) = own.one(scope.core.db.read()).await? else { return Ok(None) };
+    let Some((id, sealed)) = own.provider_oauth_client_id.zip(own.provider_oauth_secret_sealed) else {
+        return Ok(None);
+    };
+    let place = SealContext::new(scope.org, "organizations", scope.org.0, "provider_oauth_secret");
+    let secret = scope.core.sealing.open(&sealed, &place).map_err(Problem::internal)?;
+    Ok(Some((id, secret)))
 }
 
 pub(super) async fn load(tx: &Tx) -> Result<organizations::Model> {

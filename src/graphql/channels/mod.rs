@@ -2,7 +2,7 @@
 
 mod record;
 
-use async_graphql::{Context, InputObject, Object};
+use async_graphql::{Context, InputObject, Object, SimpleObject};
 
 pub use self::record::Channel;
 use crate::{
@@ -10,6 +10,8 @@ use crate::{
         enums::{RecordKind, SortOrder},
         ids::{AgentId, ChannelId, OrgId},
         permission::Permission,
+        secret::{SecretText, shown_once},
+        time::Timestamp,
     },
     domain::channels::{self, CreateChannelInput, UpdateChannelInput},
     read::{Feed, Keys, List, One, Rows},
@@ -26,6 +28,16 @@ pub struct AddWhitelistOriginInput {
     /// The sender, in the transport's own notation.
     #[graphql(directive = bounds::apply(name(255)))]
     pub origin_id: String,
+}
+
+/// An authorization that has begun.
+#[derive(SimpleObject)]
+pub struct ChannelAuthorization {
+    /// The vendor's page, for the browser of this session. It leads back to the panel's page `/oauth/channel`.
+    #[graphql(directive = shown_once::apply())]
+    pub url: String,
+    /// When it stops working.
+    pub expires_at: Timestamp,
 }
 
 /// SQL for the folded name of the channel's agent. Empty if it was deleted.
@@ -143,6 +155,57 @@ impl ChannelMutation {
         answer(async {
             channels::delete(&ctx.enter(org_id).await?, id).await?;
             Ok(id)
+        })
+        .await
+    }
+
+    /// Begins to connect a channel to an account at its vendor: Google for calendars and drives, GitHub for code hosts.
+    /// For people only.
+    #[graphql(directive = permit::apply(Permission::AgentEdit), directive = confirmed_email::apply())]
+    async fn authorize_channel(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ChannelId,
+    ) -> Answer<ChannelAuthorization> {
+        answer(async {
+            let begun = Box::pin(channels::authorize(&ctx.enter(org_id).await?, id)).await?;
+            Ok(ChannelAuthorization { url: begun.url, expires_at: begun.expires_at })
+        })
+        .await
+    }
+
+    /// Connects a channel to the account that was chosen on the vendor's page, with the parameters that the page sent
+    /// back: once, within ten minutes, and in the session that began it.
+    #[graphql(directive = permit::apply(Permission::AgentEdit), directive = confirmed_email::apply())]
+    async fn complete_channel_authorization(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ChannelId,
+        #[graphql(directive = bounds::apply(length(1, 8_000)))] code: SecretText,
+        #[graphql(directive = bounds::apply(length(1, 256)))] state: SecretText,
+    ) -> Answer<One<Channel>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            Box::pin(channels::complete(&scope, id, &code.0, &state.0)).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Disconnects a channel's account: deletes its tokens, and revokes them at the vendor if it answers.
+    #[graphql(directive = permit::apply(Permission::AgentEdit))]
+    async fn disconnect_channel(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ChannelId,
+    ) -> Answer<One<Channel>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            Box::pin(channels::disconnect(&scope, id)).await?;
+            Ok(One::by_id(&scope, id))
         })
         .await
     }

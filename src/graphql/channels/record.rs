@@ -301,6 +301,11 @@ embedded!(
     |spec: Spec| {
         spec.sql::<bool>("connected", "t.provider_connected", "Whether it is connected.")
             .sql::<Option<String>>("provider_email", "t.provider_email", "The account's e-mail address.")
+            .sql::<Option<Timestamp>>(
+                "expires_at",
+                "t.provider_expires_at",
+                "When the authorization expires. Null: it lasts until it is revoked.",
+            )
     }
 );
 

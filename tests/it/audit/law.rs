@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use totp_rs::Totp;
 
 use crate::{
+    channels::accounts::Google,
     harness::{Actor, Answer, Spare, TestApp, Walker, good_calls, picture_input, until},
     laws::folding,
 };
@@ -283,6 +284,17 @@ async fn organization(law: &mut Law) {
     assert_eq!(app.one::<i64>(theirs, vec![app.stranger.user.unwrap().into()]).await, 0);
 }
 
+async fn account_of_a_channel(law: &mut Law) {
+    let google = Google::open().await;
+    let app = &google.app;
+    let owner = (&app.owner, By::Session(app.owner.user.unwrap()));
+    let begun = law.run(app, owner, "authorizeChannel", json!({ "id": google.channel })).await;
+    let (code, state) = google.visit(begun["url"].as_str().unwrap()).await;
+    let returned = json!({ "id": google.channel, "code": code, "state": state });
+    law.run(app, owner, "completeChannelAuthorization", returned).await;
+    law.run(app, owner, "disconnectChannel", json!({ "id": google.channel })).await;
+}
+
 async fn policy(law: &mut Law) {
     let app = TestApp::start().await;
     let owner = (&app.owner, By::Session(app.owner.user.unwrap()));
@@ -400,6 +412,7 @@ async fn second_factor(law: &mut Law, app: &TestApp, user: i64) {
 async fn every_mutation_leaves_its_entry() {
     let mut law = Law { walker: Walker::new(), done: BTreeSet::new() };
     organization(&mut law).await;
+    account_of_a_channel(&mut law).await;
     policy(&mut law).await;
     account(&mut law).await;
     first_start(&mut law).await;

@@ -1,5 +1,6 @@
 //! Channels: connecting them, permissions, and the answers. For what happens later see `channels/edited.rs`.
 
+pub mod accounts;
 mod acting;
 mod albums_and_edits;
 mod batched_ingest;

@@ -68,8 +68,14 @@ impl Stage {
         json!({
             "base": self.house.actor.base(), "org": self.house.tenant.org, "token": self.house.tenant.token,
             "agent": self.crew.agent, "conversation": self.conversation, "people": people, "bot": TOKEN,
-            "provider": self.entrance.as_ref().map(|entrance| &entrance.provider.issuer),
+            "provider": self.provider().map(|provider| &provider.issuer),
         })
+    }
+
+    /// Where people have accounts that they come in with, or give to a channel.
+    fn provider(&self) -> Option<&Provider> {
+        let entrance = self.entrance.as_ref().map(|entrance| &entrance.provider);
+        entrance.or(self.vendors.as_ref().map(|vendors| &vendors.google))
     }
 
     /// Does what the script asks for.
@@ -183,6 +189,7 @@ impl Entrance {
 /// The vendors of channels, whom this process plays.
 struct Vendors {
     telegram: Shared,
+    google: Provider,
     /// How many updates there were.
     updates: i64,
     /// Has the folder with the house's keys.
@@ -194,10 +201,24 @@ impl Vendors {
     async fn meet(house: &mut House) -> Self {
         let (address, telegram) = telegram::telegram().await;
         let url = format!("http://{address}/");
-        let settings =
-            [("MUSTER_CHANNELS_TELEGRAM_URL", url.as_str()), ("MUSTER_CHANNELS_NETWORKS", "127.0.0.0/8")];
+        let options = json!({
+            "host": "localhost", "asGoogle": true, "inIdToken": true,
+            "redirect": format!("{}/oauth/channel", house.actor.base()),
+            "accounts": { "tides": { "email": "tides@example.org", "email_verified": true, "name": "Tides" } },
+        });
+        let google = Provider::start(&options).await;
+        let at_google = format!("{}/", google.issuer);
+        let settings = [
+            ("MUSTER_CHANNELS_TELEGRAM_URL", url.as_str()),
+            ("MUSTER_CHANNELS_NETWORKS", "127.0.0.0/8"),
+            ("MUSTER_CHANNELS_GOOGLE_CLIENT_ID", "muster"),
+            ("MUSTER_CHANNELS_GOOGLE_CLIENT_SECRET", "the client secret"),
+            ("MUSTER_CHANNELS_GOOGLE_ACCOUNTS_URL", at_google.as_str()),
+            ("MUSTER_CHANNELS_GOOGLE_TOKENS_URL", at_google.as_str()),
+            ("MUSTER_CHANNELS_GOOGLE_API_URL", at_google.as_str()),
+        ];
         let before = resettle(house, &settings);
-        Self { telegram, updates: 0, _before: before }
+        Self { telegram, google, updates: 0, _before: before }
     }
 
     /// Does what the script asks of Telegram, where user 5 is alone with the bot.

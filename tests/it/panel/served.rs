@@ -63,6 +63,7 @@ async fn every_page_is_the_panel_and_protected() {
         "/o/1/agents/2?tab=x",
         "/account",
         "/account/sessions",
+        "/oauth/channel?code=a&state=1.2.c",
     ] {
         let page = open(&app, path).await;
         assert_eq!((page.status, &page.text), (200, &first.text), "{path}");

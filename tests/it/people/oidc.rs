@@ -56,7 +56,7 @@ pub struct Setup {
     _provider: Provider,
 }
 
-const PUBLIC: &str = "https://muster.test";
+pub const PUBLIC: &str = "https://muster.test";
 pub const START: &str = "/auth/oidc/peer/start?state=panel-state";
 
 impl Setup {
@@ -190,8 +190,13 @@ impl Browser {
         let start = format!("{PUBLIC}{start}");
         let response = self.send(&start, None).await;
         assert_eq!(response.status(), 303);
-        let mut url = Self::location(&response, &start);
+        let url = Self::location(&response, &start);
         assert!(url.contains("code_challenge_method=S256") && url.contains("nonce="), "{url}");
+        self.sign_in(url, login).await
+    }
+
+    /// Signs in at the provider, and allows what it asks. Returns the redirect back to the service, which isn't followed.
+    pub async fn sign_in(&mut self, mut url: String, login: &str) -> String {
         for _ in 0..12 {
             if url.starts_with(PUBLIC) {
                 return url;

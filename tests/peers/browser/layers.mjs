@@ -187,6 +187,7 @@ export const OF_RECORDS = [
 export const ELSEWHERE = {
   'app/stop-banner.tsx': 'it stands there only while all agents are stopped: two_browsers',
   'pages/agents/run.tsx': 'it asks only while the agent works: agents',
+  'pages/channels/account.tsx': 'only a connected account can be disconnected: channels',
   'pages/channels/linked-chat.tsx': 'its code is made only for a bot: channels',
   'app/erase-contact.tsx': 'it stands there only with a contact: erased',
   'pages/contacts/contact-peek.tsx': 'it stands there only with a contact: erased',

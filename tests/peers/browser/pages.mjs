@@ -110,11 +110,15 @@ export const OWN = [
 export const PAGES = apart([...inside(), ...OWN, { name: 'nowhere', route: '/o/$org/$', at: `/o/${world.org}/nowhere` }])
 
 /** What stands before the sign-in. */
-export const BEFORE = ['sign-in', 'first-start', 'accept-invitation', 'reset-password', 'confirm-email'].map((name) => ({
-  name,
-  route: `/${name}`,
-  at: `/${name}`,
-}))
+export const BEFORE = [
+  ...['sign-in', 'first-start', 'accept-invitation', 'reset-password', 'confirm-email'].map((name) => ({
+    name,
+    route: `/${name}`,
+    at: `/${name}`,
+  })),
+  // Where a vendor leads back to.
+  { name: 'oauth-channel', route: '/oauth/channel', at: '/oauth/channel' },
+]
 
 /** A person without an organization sees this; all others are led on from it. */
 export const HOME = { name: 'home', route: '/', at: '/' }

@@ -30,6 +30,16 @@ pub struct VendorUrls {
     pub slack_files: Url,
     /// `https://api.telegram.org/`
     pub telegram: Url,
+    /// Where people grant access to their accounts: `https://accounts.google.com/`
+    pub google_accounts: Url,
+    /// `https://oauth2.googleapis.com/`
+    pub google_tokens: Url,
+    /// `https://www.googleapis.com/`
+    pub google_api: Url,
+    /// `https://github.com/`
+    pub github: Url,
+    /// `https://api.github.com/`
+    pub github_api: Url,
 }
 
 /// The transports' network access, shared by all channels of a process.

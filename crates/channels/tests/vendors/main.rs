@@ -14,6 +14,7 @@ mod email_faults;
 mod encrypted;
 mod guard;
 mod manual;
+mod oauth;
 mod slack;
 mod support;
 mod telegram;

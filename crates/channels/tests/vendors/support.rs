@@ -47,7 +47,16 @@ pub fn network_with(
     let networks = listed.iter().map(|network| network.parse().unwrap()).collect();
     let base = format!("http://{}/", vendor.unwrap_or_else(|| "127.0.0.1:9".parse().unwrap()));
     let at = |path: &str| format!("{base}{path}").parse().unwrap();
-    let vendors = VendorUrls { slack: at("api/"), slack_files: at(""), telegram: at("") };
+    let vendors = VendorUrls {
+        slack: at("api/"),
+        slack_files: at(""),
+        telegram: at(""),
+        google_accounts: at(""),
+        google_tokens: at(""),
+        google_api: at(""),
+        github: at(""),
+        github_api: at("api/"),
+    };
     let addresses = Addresses::with(networks, Arc::new(names));
     Network::new(addresses, vendors, Timestamp::now, muster_certificates::of(roots)).unwrap()
 }

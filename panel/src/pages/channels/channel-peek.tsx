@@ -12,6 +12,7 @@ import { Peek } from '../../ui/peek'
 import { ProblemView } from '../../ui/problem'
 import { Sections } from '../../ui/section-form'
 import { ListSkeleton } from '../../ui/skeleton'
+import { Account } from './account'
 import { AlertRecipients } from './alert-recipients'
 import { type Channel, ChannelQuery, DeleteChannel } from './channel'
 import { Head } from './head'
@@ -41,6 +42,7 @@ export function ChannelPeek({ id, onClose }: { id: number; onClose: () => void }
       ) : (
         <div className="p-4">
           <Head channel={channel} />
+          <Account channel={channel} />
           <Refused channel={channel} />
           <Skipped channel={channel} />
           {receives && <Whitelist channel={channel} />}

@@ -12,7 +12,8 @@ export const ChannelFields = graphql(`
     skipped { vendorId subject reason skippedAt }
     webhook { outboundUrl hasOutboundSecret hasInboundSecret signatureHeader echoFilter { selfIds actorPaths } }
     email { authservId imap { host port user tls hasPass } smtp { host port user from hasPass } }
-    providerAccount { connected providerEmail }
+    providerAccount { connected providerEmail expiresAt }
+    codeHost { oauth { authorized userLogin expiresAt } }
   }
 `)
 export const ChannelQuery = graphql(
@@ -34,6 +35,17 @@ export const UpdateChannel = graphql(
 export const DeleteChannel = graphql(`
   mutation DeleteChannel($orgId: Id!, $id: Id!) { deleteChannel(orgId: $orgId, id: $id) }
 `)
+export const AuthorizeChannel = graphql(`
+  mutation AuthorizeChannel($orgId: Id!, $id: Id!) { authorizeChannel(orgId: $orgId, id: $id) { url } }
+`)
+export const DisconnectChannel = graphql(
+  `
+  mutation DisconnectChannel($orgId: Id!, $id: Id!) {
+    disconnectChannel(orgId: $orgId, id: $id) { id ...ChannelFields }
+  }
+`,
+  [ChannelFields],
+)
 export const AddOrigin = graphql(`
   mutation AddWhitelistOrigin($orgId: Id!, $id: Id!, $originId: String!) {
     addWhitelistOrigin(orgId: $orgId, id: $id, input: { originId: $originId }) {

@@ -17,7 +17,7 @@ import { ChannelState, isDisconnected, reasonOf } from './state'
 import { isPlanned, transportName } from './transports'
 
 export function Head({ channel }: { channel: Channel }) {
-  const { agent, providerAccount } = channel
+  const { agent } = channel
   return (
     <div className="mb-8 space-y-4">
       <Problems channel={channel} />
@@ -38,11 +38,6 @@ export function Head({ channel }: { channel: Channel }) {
         </Fact>
         <Bot channel={channel} />
         {channel.inboundPath && <Inlet channel={channel} path={channel.inboundPath} />}
-        {providerAccount && (
-          <Fact name="Account">
-            {providerAccount.connected ? (providerAccount.providerEmail ?? 'Connected') : 'Not connected yet'}
-          </Fact>
-        )}
         {!isPlanned(channel.transport) && (
           <Fact name="Last message">
             <Time at={channel.lastActivityAt} none="none yet" />

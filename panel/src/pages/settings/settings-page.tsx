@@ -11,6 +11,7 @@ import { Sections } from '../../ui/section-form'
 import { ListSkeleton } from '../../ui/skeleton'
 import { Tabs } from '../../ui/tabs'
 import { General } from './general'
+import { GoogleApplication } from './google-application'
 import { Limits } from './limits'
 import { Retention } from './retention'
 import { Safety } from './safety'
@@ -26,7 +27,7 @@ const SettingsQuery = graphql(`
     organization(orgId: $orgId) {
       id name avatarUrl revision viewerCan timezone defaultImage { id name } sessionResetTokens
       requireSecondFactor mailRequestText chatRiskLimit serverAlertCpuPct serverAlertRamPct serverAlertLoadFactor
-      backupCron backupRetention transcriptRetentionDays
+      backupCron backupRetention transcriptRetentionDays providerOauthClientId hasProviderOauthApp
       currency monthlyBudgetMicro budgetAction costGuardTokensPerHour costGuardAction traceContent
       storedBytes
       limits {
@@ -105,6 +106,7 @@ function Part({ tab, settings }: { tab: string; settings: Settings }) {
         <Sections>
           <General settings={settings} />
           <Retention settings={settings} />
+          <GoogleApplication settings={settings} />
         </Sections>
       )
   }
