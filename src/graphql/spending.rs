@@ -55,8 +55,7 @@ const HOUR_LIMIT: &str = "(CASE t.cost_guard_mode WHEN 'OFF' THEN NULL WHEN 'CUS
 impl Record for AgentSpending {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            let about =
-                "An agent's spending in this calendar month, in the organization's time zone, and in this hour.";
+            let about = "An agent's spending in this calendar month, in the organization's time zone, and in this hour.";
             let of = |column: &str| {
                 format!(
                     "COALESCE((SELECT m.{column} FROM agent_months m WHERE m.organization_id = t.organization_id \
