@@ -27,8 +27,8 @@ pub use self::{
     operator::{NewOrganization, all, check_name, create, create_in, find, find_in},
     queries::{LETTING_GO, Overview},
     rows::{
-        AlertThresholds, alert_thresholds, default_image, is_stopped, oauth_client, session_limit, set_avatar,
-        set_default_image,
+        AlertThresholds, alert_thresholds, default_image, is_stopped, oauth_client, session_limit,
+        set_avatar, set_default_image,
     },
     stop::{
         Stopped, claim_batch, end_letting_go, letting_go, require_going, set_released, set_stopped, stopped,
