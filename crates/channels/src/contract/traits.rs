@@ -5,6 +5,8 @@ use std::time::Duration;
 /// The vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
+    /// Discord bots.
+    Discord,
     /// Mailboxes, by IMAP and SMTP.
     Email,
     /// Slack apps.
@@ -48,6 +50,8 @@ pub struct Traits {
 /// Markup of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
+    /// Discord's Markdown.
+    Discord,
     /// HTML for mails.
     Html,
     /// CommonMark, as written by the agent.

@@ -47,7 +47,13 @@ pub fn network_with(
     let networks = listed.iter().map(|network| network.parse().unwrap()).collect();
     let base = format!("http://{}/", vendor.unwrap_or_else(|| "127.0.0.1:9".parse().unwrap()));
     let at = |path: &str| format!("{base}{path}").parse().unwrap();
-    let vendors = VendorUrls { slack: at("api/"), slack_files: at(""), telegram: at("") };
+    let vendors = VendorUrls {
+        discord: at("api/v10/"),
+        discord_files: at(""),
+        slack: at("api/"),
+        slack_files: at(""),
+        telegram: at(""),
+    };
     let addresses = Addresses::with(networks, Arc::new(names));
     Network::new(addresses, vendors, Timestamp::now, muster_certificates::of(roots)).unwrap()
 }
