@@ -64,7 +64,7 @@ fn row(buttons: &[Button]) -> Value {
 
 async fn upload(api: &Api, messages: &str, part: &Part<'_>, file: &Attachment) -> Result<Value, Failure> {
     let mut message = new_message(part);
-    message["attachments"] = json!([{"id": 0, "filename": file.name}]);
+    message["attachments"] = json!([{"id": 0}]);
     let bytes = || FormPart::stream(file.content.clone()).file_name(file.name.clone());
     let bytes = bytes().mime_str(&file.media_type).or_else(|_| bytes().mime_str("application/octet-stream"));
     let bytes = bytes.map_err(|_| Failure::Refused("The file's type can't be sent.".into()))?;
