@@ -343,3 +343,27 @@ async fn acknowledge(api: &Api, mut taps: mpsc::Receiver<Tap>) -> Infallible {
     }
     pending().await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chats_that_concern_us_are_kept() {
+        let message = |chat: usize, id: usize| json!({"channel_id": chat.to_string(), "id": id.to_string()});
+        let mut position = Position::default();
+        for chat in 1..=bounds::LIST {
+            position.note(&message(chat, 1000 + chat), true);
+        }
+        position.note(&message(1, 5000), false);
+        position.note(&message(1, 4000), false);
+        position.note(&message(999, 6000), false);
+        assert_eq!((position.chats.len(), position.chats[&1]), (bounds::LIST, 5000));
+        // A further one takes the place of the quietest.
+        position.note(&message(777, 7000), true);
+        assert!(position.chats.contains_key(&777) && !position.chats.contains_key(&2));
+        let cursor = position.cursor().unwrap();
+        let read: Position = muster_json::from_str(&cursor.0).unwrap();
+        assert_eq!((read.chats, read.is_behind), (position.chats, false));
+    }
+}

@@ -1,5 +1,5 @@
 //! A fake Discord with its gateway: <https://discord.com/developers/docs>. Ada (5) and the bot (7) are in a server (100)
-//! with a channel (200) and a thread of it (300), and have a direct chat (50).
+//! with a channel (200) and a thread of it (300), and have direct chats (50 to 99).
 
 use std::{
     collections::VecDeque,
@@ -74,7 +74,7 @@ pub async fn discord() -> (SocketAddr, Shared) {
 /// Ada's message.
 pub fn said(id: u64, channel: u64, text: &str) -> Value {
     let mut message = message(id, channel, &ada(), text);
-    if channel == 50 {
+    if channel < 100 {
         message["channel_type"] = json!(1);
         return message;
     }
@@ -113,7 +113,7 @@ fn message(id: u64, channel: u64, author: &Value, text: &str) -> Value {
 
 fn channel(id: u64) -> Value {
     match id {
-        50 => json!({"id": "50", "type": 1, "recipients": [ada()], "last_message_id": null}),
+        50..100 => json!({"id": id.to_string(), "type": 1, "recipients": [ada()], "last_message_id": null}),
         200 => json!({"id": "200", "type": 0, "guild_id": "100", "name": "support", "position": 0,
             "permission_overwrites": []}),
         300 => json!({"id": "300", "type": 11, "guild_id": "100", "parent_id": "200", "name": "Order 7",
