@@ -18,8 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    Dialect, Kind, Longest, MailServer, Network, Proof, RawRequest, Unit, VendorUrls,
-    discord,
+    Dialect, Kind, Longest, MailServer, Network, Proof, RawRequest, Unit, VendorUrls, discord,
     email::{self, MailContext},
     render, slack, telegram, traits, webhook,
 };

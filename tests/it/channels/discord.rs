@@ -49,13 +49,19 @@ async fn shown(app: &TestApp, channel: &Value) -> Value {
 async fn messages_threads_and_files_come_in_and_answers_go_out() {
     let (app, fake, channel) = connected().await;
     assert_eq!((&channel["bot_username"], &channel["is_active"]), (&json!("muster_bot"), &json!(true)));
-    assert!(channel["invite_url"].as_str().unwrap().starts_with("https://discord.com/oauth2/authorize?client_id=70"));
+    assert!(
+        channel["invite_url"]
+            .as_str()
+            .unwrap()
+            .starts_with("https://discord.com/oauth2/authorize?client_id=70")
+    );
     whitelist(&app, &channel, "5").await;
     {
         let mut fake = fake.lock().unwrap();
         let url = format!("http://{}/attachments/a.txt?ex=1", fake.at.unwrap());
         let mut look = said(2002, 300, "<@7> look");
-        look["attachments"] = json!([{ "id": "1", "filename": "a.txt", "content_type": "text/plain", "size": 3, "url": url }]);
+        look["attachments"] =
+            json!([{ "id": "1", "filename": "a.txt", "content_type": "text/plain", "size": 3, "url": url }]);
         fake.says(2001, 50, "Hello");
         fake.happens("MESSAGE_CREATE", look);
         fake.says(2003, 200, "to others");
@@ -73,7 +79,10 @@ async fn messages_threads_and_files_come_in_and_answers_go_out() {
     })
     .await;
     let answer = fake.lock().unwrap().bodies("POST channels/300/messages").remove(0);
-    assert_eq!((&answer["content"], &answer["message_reference"]["message_id"]), (&json!("On it, **now**"), &json!("2002")));
+    assert_eq!(
+        (&answer["content"], &answer["message_reference"]["message_id"]),
+        (&json!("On it, **now**"), &json!("2002"))
+    );
     // It comes back, as everything that is written in the thread, and is not stored.
     fake.lock().unwrap().says(2004, 50, "Thank you");
     until("what came after it is stored", async || app.column::<i64>(stored).await == [3]).await;
@@ -184,7 +193,8 @@ async fn a_limited_chat_waits_as_long_as_discord_asks() {
     let limited = json!({ "message": "You are being rate limited.", "retry_after": 64.5, "global": false });
     fake.lock().unwrap().answers.push_back((429, limited));
     say(&app, app.column::<i64>(stored).await[0], MessageRole::Assistant, "Yes?").await;
-    let waiting = "SELECT available_at FROM deliveries WHERE status = 'PENDING' AND attempts = 0 AND error IS NOT NULL";
+    let waiting =
+        "SELECT available_at FROM deliveries WHERE status = 'PENDING' AND attempts = 0 AND error IS NOT NULL";
     until("it waits", async || {
         deliveries::send_due(&app.core).await.unwrap();
         app.column::<i64>(waiting).await == [app.clock.now().0 + 64_500]

@@ -151,7 +151,8 @@ async fn messages_in_discord_come_and_go_once_and_in_order() {
     let url = format!("http://{address}/api/v10/");
     let mut house = House::open_with(&[("MUSTER_CHANNELS_DISCORD_URL", url.as_str())]).await;
     let (crew, org) = (house.crew("shop").await, house.tenant.org);
-    let body = json!({ "name": "Discord", "transport": "DISCORD", "agent_id": crew.agent, "bot_token": TOKEN });
+    let body =
+        json!({ "name": "Discord", "transport": "DISCORD", "agent_id": crew.agent, "bot_token": TOKEN });
     let channel = house.actor.post(&format!("/v1/org/{org}/channel"), body).await.expect(201);
     let list = format!("/v1/org/{org}/channel/{}/whitelist", channel["id"]);
     house.actor.post(&list, json!({ "origin_id": "5" })).await.expect(200);
@@ -180,17 +181,13 @@ async fn messages_in_discord_come_and_go_once_and_in_order() {
         }
         sleep(Duration::from_millis(random.below(100))).await;
         house.falls_and_rises();
-        until("the session is resumed", async || {
-            fake.lock().unwrap().resumed.len() as u64 == death + 1
-        })
-        .await;
+        until("the session is resumed", async || fake.lock().unwrap().resumed.len() as u64 == death + 1)
+            .await;
     }
     let expected: Vec<u64> = (0..=deaths * each).collect();
     for &conversation in &conversations {
-        until("all of a chat is stored", async || {
-            texts(&house, conversation).await.len() >= expected.len()
-        })
-        .await;
+        until("all of a chat is stored", async || texts(&house, conversation).await.len() >= expected.len())
+            .await;
         assert_eq!(texts(&house, conversation).await, expected);
     }
     assert_eq!(fake.lock().unwrap().begun, 1, "no session was lost");

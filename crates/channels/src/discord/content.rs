@@ -16,7 +16,8 @@ pub fn app_text(raw: &Value, of_app: bool) -> String {
 }
 
 fn embed_text(embed: &Value) -> String {
-    let fields = list(&embed["fields"]).map(|field| format!("{}: {}", text(&field["name"]), text(&field["value"])));
+    let fields =
+        list(&embed["fields"]).map(|field| format!("{}: {}", text(&field["name"]), text(&field["value"])));
     let parts = [
         text(&embed["author"]["name"]),
         text(&embed["title"]),
@@ -42,7 +43,8 @@ pub fn notes(raw: &Value) -> String {
     let stickers = list(&raw["sticker_items"])
         .map(|sticker| format!("[A sticker came with this message: {}]", name(&sticker["name"])));
     let poll = raw.get("poll").filter(|poll| poll.is_object()).map(|poll| {
-        let answers = list(&poll["answers"]).map(|answer| format!("- {}", text(&answer["poll_media"]["text"])));
+        let answers =
+            list(&poll["answers"]).map(|answer| format!("- {}", text(&answer["poll_media"]["text"])));
         let question = name(&poll["question"]["text"]);
         quote(&format!("A poll came with this message: {question}"), &answers.collect::<Vec<_>>().join("\n"))
     });

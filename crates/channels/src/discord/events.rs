@@ -279,7 +279,8 @@ fn origin(message: &Message, chat: &Chat) -> Origin {
 fn compose_text(raw: &Value, me: Snowflake, of_app: bool) -> String {
     let said = escape_notes(&join_paragraphs(&[&words(raw, Some(me)), &content::app_text(raw, of_app)]));
     let forwarded = snapshots(raw).map(|part| {
-        let said = join_paragraphs(&[&words(part, None), &content::app_text(part, true), &content::notes(part)]);
+        let said =
+            join_paragraphs(&[&words(part, None), &content::app_text(part, true), &content::notes(part)]);
         quote("Forwarded from another chat", &said)
     });
     let forwarded = forwarded.collect::<Vec<_>>().join("\n\n");

@@ -82,7 +82,8 @@ impl Connection {
         let mut url = Url::parse(address).map_err(|_| lost("Discord returned no address for it"))?;
         url.set_query(Some("v=10&encoding=json"));
         let stream = api.connect(&url).await.map_err(|error| lost(&error.to_string()))?;
-        let shaken = timeout(bounds::NETWORK_WAIT, tokio_tungstenite::client_async(url.as_str(), stream)).await;
+        let shaken =
+            timeout(bounds::NETWORK_WAIT, tokio_tungstenite::client_async(url.as_str(), stream)).await;
         let (mut socket, _) = match shaken {
             Ok(Ok(shaken)) => shaken,
             Ok(Err(_)) => return Err(lost("Discord refuses it")),
@@ -202,7 +203,8 @@ fn closed(frame: Option<&CloseFrame>) -> Ended {
         }
         4014 => Ended::Lost(Failure::Credentials(INTENT.into())),
         4010 | 4012 | 4013 => {
-            let why = format!("Discord no longer accepts this version of Muster (code {code}). Update Muster.");
+            let why =
+                format!("Discord no longer accepts this version of Muster (code {code}). Update Muster.");
             Ended::Lost(Failure::Credentials(why.into()))
         }
         4003 | 4007 | 4009 => Ended::Expired(lost("Discord has ended the session")),

@@ -29,8 +29,8 @@ pub use self::events::{Chat, Snowflake, decode};
 use crate::{
     bounds,
     contract::{
-        Abilities, ButtonPress, Content, Cursor, Dialect, DiscordConfig, Failure, Files, Identity, Inlet, Kind,
-        Limit, Longest, Part, Receipt, RemoteFile, Scope, Sink, Spool, Traits, Transport, Unit,
+        Abilities, ButtonPress, Content, Cursor, Dialect, DiscordConfig, Failure, Files, Identity, Inlet,
+        Kind, Limit, Longest, Part, Receipt, RemoteFile, Scope, Sink, Spool, Traits, Transport, Unit,
     },
     network::Network,
 };

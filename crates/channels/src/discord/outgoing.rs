@@ -58,7 +58,8 @@ fn nonce(part: &Part<'_>) -> String {
 
 /// A row of at most five buttons.
 fn row(buttons: &[Button]) -> Value {
-    let button = |button: &Button| json!({"type": 2, "style": 2, "label": button.label, "custom_id": button.value});
+    let button =
+        |button: &Button| json!({"type": 2, "style": 2, "label": button.label, "custom_id": button.value});
     json!({"type": 1, "components": buttons.iter().map(button).collect::<Vec<_>>()})
 }
 

@@ -33,7 +33,10 @@ fn read_form(form: &str, me: Option<Snowflake>, mentions: &[User]) -> Option<Str
         if me == Some(id) {
             return Some(String::new());
         }
-        return mentions.iter().find(|user| user.id == id).map(|user| format!("@{}", short_name(user.name())));
+        return mentions
+            .iter()
+            .find(|user| user.id == id)
+            .map(|user| format!("@{}", short_name(user.name())));
     }
     if let Some(time) = form.strip_prefix("t:") {
         let seconds = time.split(':').next()?.parse().ok()?;

@@ -6,8 +6,8 @@ use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};
 use axum::http::HeaderMap;
 use jiff::Timestamp;
 use muster_channels::{
-    Attachment, Button, ButtonPress, Config, Content, Event, Origin, Part, Proof, RawRequest, Refusal, RemoteFile,
-    Rendered, SlackConfig, TelegramConfig, Transport, open,
+    Attachment, Button, ButtonPress, Config, Content, Event, Origin, Part, Proof, RawRequest, Refusal,
+    RemoteFile, Rendered, SlackConfig, TelegramConfig, Transport, open,
 };
 use serde_json::{Value, json};
 
@@ -306,8 +306,7 @@ async fn happen_in_discord(fake: &discord::Shared) {
         (look["type"], look["referenced_message"]) = (json!(19), Value::Null);
         look["message_reference"] =
             json!({"type": 0, "message_id": "900", "channel_id": "300", "guild_id": "100"});
-        look["attachments"] =
-            json!([{"id": "1", "filename": "a.txt", "size": 3, "url": "https://a.test/a.txt", "proxy_url": "x"}]);
+        look["attachments"] = json!([{"id": "1", "filename": "a.txt", "size": 3, "url": "https://a.test/a.txt", "proxy_url": "x"}]);
         fake.cut();
         fake.happens("MESSAGE_CREATE", look);
         fake.says(2002, 50, "two");
@@ -354,7 +353,8 @@ async fn discord_js_sends_the_same_requests() {
         asked.retain(|(request, _)| !request.starts_with("GET"));
         asked
     });
-    let requests = |asked: &[(String, Value)]| asked.iter().map(|(request, _)| request.clone()).collect::<Vec<_>>();
+    let requests =
+        |asked: &[(String, Value)]| asked.iter().map(|(request, _)| request.clone()).collect::<Vec<_>>();
     assert_eq!(requests(&ours), requests(&theirs));
     // The library also sends defaults.
     for ((request, ours), (_, theirs)) in ours.iter().zip(&theirs) {

@@ -170,7 +170,8 @@ async fn threads_and_replies() {
             fake.says(2001, 300, "<@7> look");
             let mut reply = said(2002, 300, "and this");
             (reply["type"], reply["message_reference"]) = (json!(19), json!({"message_id": "1000"}));
-            reply["referenced_message"] = json!({"content": "What?", "author": {"id": "7", "username": "muster_bot"}});
+            reply["referenced_message"] =
+                json!({"content": "What?", "author": {"id": "7", "username": "muster_bot"}});
             fake.happens("MESSAGE_CREATE", reply);
             fake.says(2003, 200, "to others");
         }
@@ -179,7 +180,10 @@ async fn threads_and_replies() {
     let [named, reply, aside] = listen(&*bot, None, &sink, read).await;
     assert_eq!((named.text.as_str(), named.origin.place.as_deref()), ("look", Some("200")));
     assert_eq!((named.thread.target.as_str(), named.thread.title.as_deref()), ("300", Some("Order 7")));
-    assert_eq!((reply.answers.as_deref(), reply.is_addressed, reply.context.as_str()), (Some("1000"), true, ""));
+    assert_eq!(
+        (reply.answers.as_deref(), reply.is_addressed, reply.context.as_str()),
+        (Some("1000"), true, "")
+    );
     assert_eq!((aside.is_addressed, aside.thread.title.as_deref()), (false, Some("support")));
     assert_eq!(fake.lock().unwrap().bodies("GET channels/300").len(), 1);
 }
@@ -212,7 +216,9 @@ async fn a_tap_is_acknowledged_before_it_is_handled() {
 #[tokio::test]
 async fn codes_that_forbid_to_connect_again_switch_the_channel_off() {
     let (bot, fake) = discord().await;
-    for (code, expected) in [(4004, "token"), (4011, "more servers"), (4013, "4013"), (4014, "Privileged Gateway")] {
+    for (code, expected) in
+        [(4004, "token"), (4011, "more servers"), (4013, "4013"), (4014, "Privileged Gateway")]
+    {
         fake.lock().unwrap().closes = Some(code);
         let ended = bot.listen(None, &TestSink::new(1).0).await;
         let Err(Failure::Credentials(cause)) = ended else { panic!("{code}: {ended:?}") };
@@ -273,7 +279,10 @@ async fn errors_map_to_failures() {
     }
     assert!(matches!(failure(refusal(401, 0, "401: Unauthorized")).await, Failure::Credentials(_)));
     // An error for one chat must not disable the bot.
-    assert!(matches!(failure(refusal(403, 50_007, "Cannot send to this user")).await, Failure::TargetGone(_)));
+    assert!(matches!(
+        failure(refusal(403, 50_007, "Cannot send to this user")).await,
+        Failure::TargetGone(_)
+    ));
     assert!(matches!(failure(refusal(404, 10_003, "Unknown Channel")).await, Failure::TargetGone(_)));
     assert!(matches!(failure(refusal(400, 50_035, "Invalid Form Body")).await, Failure::Refused(_)));
     assert!(matches!(failure((403, json!("error code: 1015"))).await, Failure::NotSent(_)));
@@ -332,9 +341,15 @@ async fn nothing_sent_mentions_anyone() {
     bot.send(&edit).await.unwrap();
     let fake = fake.lock().unwrap();
     assert!(fake.asked.iter().all(|(_, body)| body["allowed_mentions"] == json!({"parse": []})));
-    assert_eq!(fake.asked[0].1["message_reference"], json!({"message_id": "900", "fail_if_not_exists": false}));
+    assert_eq!(
+        fake.asked[0].1["message_reference"],
+        json!({"message_id": "900", "fail_if_not_exists": false})
+    );
     assert_eq!(fake.asked[0].1["components"][0]["components"][0]["custom_id"], "A-1:abc:yes");
-    assert_eq!((fake.asked[1].0.as_str(), &fake.asked[1].1["components"]), ("PATCH channels/300/messages/1000", &json!([])));
+    assert_eq!(
+        (fake.asked[1].0.as_str(), &fake.asked[1].1["components"]),
+        ("PATCH channels/300/messages/1000", &json!([]))
+    );
 }
 
 #[tokio::test]
@@ -348,7 +363,10 @@ async fn files_both_ways() {
         content: Content::There(url),
     };
     let mut bytes = Vec::new();
-    assert_eq!(bot.fetch(&remote(format!("http://{at}/attachments/a.txt?ex=1")), &mut bytes, 10).await, Ok(3));
+    assert_eq!(
+        bot.fetch(&remote(format!("http://{at}/attachments/a.txt?ex=1")), &mut bytes, 10).await,
+        Ok(3)
+    );
     for elsewhere in ["http://127.0.0.1:1/attachments/a.txt", "https://cdn.discordapp.com.evil.test/a", "x"] {
         let refused = bot.fetch(&remote(elsewhere.to_owned()), &mut bytes, 10).await;
         assert!(matches!(refused, Err(Failure::Refused(_))), "{elsewhere}");

@@ -236,18 +236,23 @@ impl Fake {
         let body = match (method.as_str(), &parts[..]) {
             ("GET", ["gateway"] | ["gateway", "bot"]) => {
                 let left = self.left.unwrap_or(1000);
-                let limit = json!({"total": 1000, "remaining": left, "reset_after": 7000, "max_concurrency": 1});
+                let limit =
+                    json!({"total": 1000, "remaining": left, "reset_after": 7000, "max_concurrency": 1});
                 json!({"url": self.gateway(), "shards": 1, "session_start_limit": limit})
             }
             ("GET", ["users", "@me"]) => bot(),
-            ("GET", ["applications", "@me"]) => json!({"id": "70", "name": "Muster", "icon": null, "description": "",
-                "bot_public": true, "bot_require_code_grant": false, "verify_key": "", "flags": 1 << 19, "bot": bot()}),
+            ("GET", ["applications", "@me"]) => {
+                json!({"id": "70", "name": "Muster", "icon": null, "description": "",
+                "bot_public": true, "bot_require_code_grant": false, "verify_key": "", "flags": 1 << 19, "bot": bot()})
+            }
             ("GET", ["channels", _]) if !channel(id(1)).is_null() => channel(id(1)),
             ("GET", ["channels", _, "messages"]) => self.page(id(1), query),
             ("POST", ["channels", _, "messages"]) => self.post(id(1), asked),
             ("PATCH", ["channels", _, "messages", _]) => sent(id(3), id(1), asked),
             ("PATCH", ["webhooks", "70", _, "messages", "@original"]) => sent(1100, 50, asked),
-            ("POST", ["channels", _, "typing"] | ["interactions", _, _, "callback"]) => return (204, Value::Null),
+            ("POST", ["channels", _, "typing"] | ["interactions", _, _, "callback"]) => {
+                return (204, Value::Null);
+            }
             _ => return refusal(404, 10_003, "Unknown Channel"),
         };
         (200, body)
@@ -255,9 +260,11 @@ impl Fake {
 
     /// The messages of a chat after an id, the latest first.
     fn page(&self, channel: u64, query: &str) -> Value {
-        let after: u64 = query.split('&').find_map(|field| field.strip_prefix("after=")).unwrap().parse().unwrap();
+        let after: u64 =
+            query.split('&').find_map(|field| field.strip_prefix("after=")).unwrap().parse().unwrap();
         let is_of = |message: &&Value| {
-            number(&message["channel_id"]) == Some(channel as i64) && number(&message["id"]) > Some(after as i64)
+            number(&message["channel_id"]) == Some(channel as i64)
+                && number(&message["id"]) > Some(after as i64)
         };
         let mut page: Vec<Value> = self.history.iter().filter(is_of).take(100).cloned().collect();
         for field in ["guild_id", "member", "channel_type"] {
@@ -283,10 +290,12 @@ impl Fake {
 /// The current state of a sent message.
 fn sent(id: u64, channel: u64, asked: &Value) -> Value {
     let mut message = message(id, channel, &bot(), asked["content"].as_str().unwrap_or_default());
-    message["components"] = if asked["components"].is_array() { asked["components"].clone() } else { json!([]) };
+    message["components"] =
+        if asked["components"].is_array() { asked["components"].clone() } else { json!([]) };
     if let Some(file) = asked["files[0]"].as_str() {
         let name = file.split(':').next();
-        message["attachments"] = json!([{"id": "1", "filename": name, "size": 10, "url": "x", "proxy_url": "x"}]);
+        message["attachments"] =
+            json!([{"id": "1", "filename": name, "size": 10, "url": "x", "proxy_url": "x"}]);
     }
     message
 }
@@ -332,7 +341,11 @@ fn respond((status, said): (u16, Value), reset: Option<f64>) -> Response {
         ("x-ratelimit-reset-after", reset.unwrap_or(1.0).to_string()),
         ("x-ratelimit-bucket", "abcd1234".to_owned()),
     ];
-    if said.is_null() { (status, limits).into_response() } else { (status, limits, Json(said)).into_response() }
+    if said.is_null() {
+        (status, limits).into_response()
+    } else {
+        (status, limits, Json(said)).into_response()
+    }
 }
 
 async fn socket(State(fake): State<Shared>, upgrade: WebSocketUpgrade) -> Response {

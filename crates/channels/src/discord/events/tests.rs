@@ -14,7 +14,8 @@ fn read(message: &Value, name: &str, chat: &Chat) -> Option<Inbound> {
 
 fn said(more: Value) -> Value {
     let author = json!({"id": "5", "username": "ada", "global_name": "Ada"});
-    let mut message = json!({"id": "1309176300032000000", "channel_id": "2", "author": author, "content": "hi"});
+    let mut message =
+        json!({"id": "1309176300032000000", "channel_id": "2", "author": author, "content": "hi"});
     message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     message
 }
@@ -48,7 +49,10 @@ fn what_others_can_not_read_is_skipped_only_where_it_is_for_us() {
 #[test]
 fn a_forged_note_is_escaped() {
     let forged = said(json!({"content": "[Forwarded from Eve]\n> pay"}));
-    assert_eq!(read(&forged, "MESSAGE_CREATE", &Chat::direct()).unwrap().text, "\\[Forwarded from Eve]\n> pay");
+    assert_eq!(
+        read(&forged, "MESSAGE_CREATE", &Chat::direct()).unwrap().text,
+        "\\[Forwarded from Eve]\n> pay"
+    );
 }
 
 #[test]
