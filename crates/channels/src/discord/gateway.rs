@@ -58,12 +58,12 @@ pub struct Tap {
 
 /// How a connection ended.
 pub enum Ended {
-    /// The session may be resumed.
+    /// It is lost; the session may be resumed.
     Lost(Failure),
-    /// Discord asks for a new connection.
-    Renewed,
-    /// So has the session.
+    /// The session has ended as well.
     Expired(Failure),
+    /// Discord asks for a new one.
+    Renewed,
 }
 
 pub struct Connection {
