@@ -143,7 +143,7 @@ fn sent(fake: &Shared) -> Vec<String> {
 /// In each of 20 chats a person writes numbers, and a member answers. The service dies in the middle of both, and resumes
 /// the session once the lease of the dead process is over.
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_in_discord_come_and_go_once_and_in_order() {
+async fn once_messages_in_discord_come_and_go_once_and_in_order() {
     let (seed, deaths) = (number("MUSTER_FAULT_SEED", 1), number("MUSTER_FAULT_DEATHS", 2));
     println!("MUSTER_FAULT_SEED={seed} MUSTER_FAULT_DEATHS={deaths}");
     let mut random = Random::new(&[seed]);
