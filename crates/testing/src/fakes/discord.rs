@@ -22,7 +22,7 @@ use axum::{
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{asked, number, serve};
+use super::{asked, serve};
 
 /// The token of the bot.
 pub const TOKEN: &str = "Nw.canary-bot_1";
@@ -232,7 +232,7 @@ impl Fake {
             return answer;
         }
         let parts: Vec<&str> = path.split('/').collect();
-        let id = |at: usize| number(&json!(parts.get(at))).unwrap_or_default() as u64;
+        let id = |at: usize| parts[at].parse::<u64>().unwrap_or_default();
         let body = match (method.as_str(), &parts[..]) {
             ("GET", ["gateway"] | ["gateway", "bot"]) => {
                 let left = self.left.unwrap_or(1000);
@@ -262,10 +262,8 @@ impl Fake {
     fn page(&self, channel: u64, query: &str) -> Value {
         let after: u64 =
             query.split('&').find_map(|field| field.strip_prefix("after=")).unwrap().parse().unwrap();
-        let is_of = |message: &&Value| {
-            number(&message["channel_id"]) == Some(channel as i64)
-                && number(&message["id"]) > Some(after as i64)
-        };
+        let id = |value: &Value| value.as_str().unwrap().parse::<u64>().unwrap();
+        let is_of = |message: &&Value| id(&message["channel_id"]) == channel && id(&message["id"]) > after;
         let mut page: Vec<Value> = self.history.iter().filter(is_of).take(100).cloned().collect();
         for field in ["guild_id", "member", "channel_type"] {
             page.iter_mut().for_each(|message| drop(message.as_object_mut().unwrap().remove(field)));
