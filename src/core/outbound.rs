@@ -63,6 +63,8 @@ pub fn network(config: &Config) -> Result<Network, OutboundError> {
     install_tls_provider();
     let channels = &config.channels;
     let vendors = VendorUrls {
+        discord: channels.discord_url.clone(),
+        discord_files: channels.discord_files_url.clone(),
         slack: channels.slack_url.clone(),
         slack_files: channels.slack_files_url.clone(),
         telegram: channels.telegram_url.clone(),

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    Dialect, Kind, Longest, MailServer, Network, Proof, RawRequest, Unit, VendorUrls,
+    Dialect, Kind, Longest, MailServer, Network, Proof, RawRequest, Unit, VendorUrls, discord,
     email::{self, MailContext},
     render, slack, telegram, traits, webhook,
 };
@@ -268,6 +268,8 @@ fn imap_servers() {
 fn network() -> Network {
     let nowhere = || "http://127.0.0.1:9/".parse::<url::Url>().unwrap();
     let vendors = VendorUrls {
+        discord: nowhere(),
+        discord_files: nowhere(),
         slack: nowhere(),
         slack_files: nowhere(),
         telegram: nowhere(),
@@ -344,6 +346,19 @@ fn vendor_requests() {
         let value = muster_json::from_str::<Value>(&text).unwrap();
         drop(telegram::decode(&value, &bot));
     });
+    let message = |shape: String| {
+        let author = json!({ "id": "5", "username": &shape });
+        let message = json!({ "id": "1", "channel_id": "2", "type": 19, "author": &author, "content": &shape,
+            "referenced_message": { "author": author, "content": &shape } });
+        let embed = json!({ "title": &shape, "fields": [{ "name": "a", "value": &shape }] });
+        let forwarded = json!({ "id": "1", "channel_id": "2", "author": { "id": "5", "bot": true },
+            "embeds": [embed], "message_snapshots": [{ "message": { "content": shape } }] });
+        [message, forwarded].map(|message| message.to_string()).to_vec()
+    };
+    check_all("Discord", sample_long_forms(message), |text| {
+        let (value, me) = (muster_json::from_str::<Value>(&text).unwrap(), discord::Snowflake(7));
+        drop(discord::decode("MESSAGE_CREATE", &value, me, &discord::Chat::direct()));
+    });
 }
 
 /// Nested or repeated Markdown of this length.
@@ -414,7 +429,7 @@ fn check_rendering(kind: Kind, text: &str) {
 
 #[test]
 fn rendered_markdown() {
-    let kinds = [Kind::Email, Kind::Slack, Kind::Telegram, Kind::Webhook];
+    let kinds = [Kind::Discord, Kind::Email, Kind::Slack, Kind::Telegram, Kind::Webhook];
     for bytes in input_sizes() {
         let odd = if bytes < 1 << 20 { odd_markdown(bytes) } else { Vec::new() };
         for (nth, text) in markdown(bytes).into_iter().chain(odd).enumerate() {

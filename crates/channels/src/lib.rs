@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A **transport** is thin. It knows one vendor: it verifies, decodes, and sends once. It has no database, keeps no
-//! state between calls, never retries, and decides nothing about a message.
+//! state between calls except what a vendor said about its limits, never retries, and decides nothing about a message.
 //!
 //! The **core** (the control plane) is shared by all transports. It owns the whitelists, `mention_off`, the echo
 //! filter, deduplication, contacts and conversations, turns, order, retries and back-off, rate limits, button
@@ -19,13 +19,14 @@
 //! - `network/`: HTTP, DNS, TLS and the clock; its guard keeps tenants' addresses from leading to private networks.
 //! - `signature.rs`: request signatures; `markdown/`: one text in each vendor's dialect, split into parts.
 //! - [`oauth`]: access to people's accounts at vendors.
-//! - `email/`, `slack/`, `telegram/`, `webhook/`: the transports; `bounds.rs`: default limits; `backoff.rs`: pauses
-//!   between a listener's attempts; `quoting.rs`: quotes and notes inside a message; `reaction.rs`: an action of several
-//!   vendors.
+//! - `discord/`, `email/`, `slack/`, `telegram/`, `webhook/`: the transports; `bounds.rs`: default limits; `backoff.rs`:
+//!   pauses between a listener's attempts; `quoting.rs`: quotes and notes inside a message; `reaction.rs`: an action of
+//!   several vendors.
 
 mod backoff;
 mod bounds;
 mod contract;
+mod discord;
 mod email;
 #[cfg(test)]
 mod hostile_input;
@@ -49,11 +50,11 @@ use jiff::Timestamp;
 pub use self::{
     contract::{
         Abilities, Action, ActionCall, Attachment, Bounce, Button, ButtonPress, Cause, Config, Content,
-        Cursor, Dialect, EmailConfig, Event, Failure, Files, Identity, Inbound, Inlet, Kind, Limit, Link,
-        Longest, MailServer, MemoryBudget, MemoryGrant, NamedId, OneLine, Origin, Part, Participants, Proof,
-        RawRequest, Reading, Receipt, Received, Refusal, RemoteFile, Rendered, Reply, Scope, Sink, Skipped,
-        SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped, TelegramConfig, Thread, Traits, Transport,
-        Unit, WebhookConfig,
+        Cursor, Dialect, DiscordConfig, EmailConfig, Event, Failure, Files, Identity, Inbound, Inlet, Kind,
+        Limit, Link, Longest, MailServer, MemoryBudget, MemoryGrant, NamedId, OneLine, Origin, Part,
+        Participants, Proof, RawRequest, Reading, Receipt, Received, Refusal, RemoteFile, Rendered, Reply,
+        Scope, Sink, Skipped, SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped, TelegramConfig,
+        Thread, Traits, Transport, Unit, WebhookConfig,
     },
     email::{TOPMOST as TOPMOST_RESULTS, origin as email_origin},
     markdown::{render, render_plain},
@@ -66,6 +67,7 @@ pub use self::{
 pub fn open(config: Config, network: &Network) -> Arc<dyn Transport> {
     let network = network.clone();
     match config {
+        Config::Discord(config) => Arc::new(discord::Discord::new(config, &network)),
         Config::Email(config) => Arc::new(email::Email::new(*config, network)),
         Config::Slack(config) => Arc::new(slack::Slack::new(config, &network)),
         Config::Telegram(config) => Arc::new(telegram::Telegram::new(config, &network)),
@@ -84,6 +86,7 @@ pub async fn reread(source: Bytes, now: Timestamp) -> Result<Option<Inbound>, St
 /// The vendor's traits.
 pub fn traits(kind: Kind) -> &'static Traits {
     match kind {
+        Kind::Discord => discord::Discord::TRAITS,
         Kind::Email => email::Email::TRAITS,
         Kind::Slack => slack::Slack::TRAITS,
         Kind::Telegram => telegram::Telegram::TRAITS,

@@ -22,6 +22,10 @@ pub struct Channels {
     /// none.
     #[serde(deserialize_with = "super::settings::networks")]
     pub networks: Vec<ipnet::IpNet>,
+    /// Where Discord's HTTP API is. `MUSTER_CHANNELS_DISCORD_URL`, <https://discord.com/api/v10/>.
+    pub discord_url: url::Url,
+    /// Where Discord's files are. `MUSTER_CHANNELS_DISCORD_FILES_URL`, <https://cdn.discordapp.com/>.
+    pub discord_files_url: url::Url,
     /// Where Slack's Web API is. `MUSTER_CHANNELS_SLACK_URL`, <https://slack.com/api/>.
     pub slack_url: url::Url,
     /// Where Slack's files are. `MUSTER_CHANNELS_SLACK_FILES_URL`, <https://files.slack.com/>.

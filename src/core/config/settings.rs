@@ -151,6 +151,8 @@ pub const SETTINGS: &[Setting] = settings! {
     "service_tokens.max_days", "MUSTER_SERVICE_TOKENS_MAX_DAYS", Kind::Integer(0, 3_650);
     "agents.start_deadline_seconds", "MUSTER_AGENTS_START_DEADLINE_SECONDS", Kind::Integer(1, 86_400);
     "channels.networks", "MUSTER_CHANNELS_NETWORKS", Kind::Networks;
+    "channels.discord_url", "MUSTER_CHANNELS_DISCORD_URL", Kind::Url;
+    "channels.discord_files_url", "MUSTER_CHANNELS_DISCORD_FILES_URL", Kind::Url;
     "channels.slack_url", "MUSTER_CHANNELS_SLACK_URL", Kind::Url;
     "channels.slack_files_url", "MUSTER_CHANNELS_SLACK_FILES_URL", Kind::Url;
     "channels.telegram_url", "MUSTER_CHANNELS_TELEGRAM_URL", Kind::Url;

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use async_graphql::MaybeUndefined;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use muster_channels::{
-    Config, EmailConfig, Kind, MailServer, SlackConfig, SlackInlet, TelegramConfig, Transport, WebhookConfig,
+    Config, DiscordConfig, EmailConfig, Kind, MailServer, SlackConfig, SlackInlet, TelegramConfig, Transport,
+    WebhookConfig,
 };
 use secrecy::{ExposeSecret, SecretString};
 
@@ -29,12 +30,12 @@ use crate::{
 /// The vendor of a transport. `None`: Muster doesn't support it yet, or its messages stay in the panel.
 pub(crate) const fn kind_of(transport: enums::Transport) -> Option<Kind> {
     match transport {
+        enums::Transport::Discord => Some(Kind::Discord),
         enums::Transport::Email => Some(Kind::Email),
         enums::Transport::Slack => Some(Kind::Slack),
         enums::Transport::Telegram => Some(Kind::Telegram),
         enums::Transport::Webhook => Some(Kind::Webhook),
-        enums::Transport::Discord
-        | enums::Transport::CodeHost
+        enums::Transport::CodeHost
         | enums::Transport::Drive
         | enums::Transport::Calendar
         | enums::Transport::Internal => None,
@@ -147,6 +148,7 @@ pub(super) fn config(core: &Core, channel: &Model, secrets: OpenedSecrets) -> Re
     Ok(Some(match kind {
         Kind::Webhook => Config::Webhook(Box::new(webhook(channel, secrets))),
         Kind::Email => Config::Email(Box::new(email(core, channel, secrets))),
+        Kind::Discord => Config::Discord(DiscordConfig { token: token(secrets)? }),
         Kind::Slack => {
             Config::Slack(SlackConfig::parse(token(secrets)?.expose_secret()).map_err(Problem::internal)?)
         }

@@ -71,7 +71,7 @@ pub async fn proves_people(tx: &Tx, id: ChannelId) -> Result<bool> {
     let found = connected(&tx.scope).filter(channels::Column::Id.eq(id)).one(tx.connection()).await?;
     let channel = found.ok_or_else(|| Problem::not_found("channel", id))?;
     Ok(match kind_of(channel.transport) {
-        Some(Kind::Telegram) => true,
+        Some(Kind::Discord | Kind::Telegram) => true,
         Some(Kind::Slack) => !channel.webhook_registered,
         Some(Kind::Email | Kind::Webhook) | None => false,
     })

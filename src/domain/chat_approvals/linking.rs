@@ -57,7 +57,8 @@ pub async fn create_code(scope: &Scope, channel: ChannelId) -> Result<LinkCode> 
     let person = scope.person()?.id;
     let tx = scope.begin().await?;
     if !channels::proves_people(&tx, channel).await? {
-        let detail = "Only chats in Telegram and Slack can be linked: there the vendor proves who writes.";
+        let detail =
+            "Only chats in Telegram, Discord and Slack can be linked: there the vendor proves who writes.";
         return Err(Problem::new(Refusal::NotSupported, detail));
     }
     let code = LinkCode { text: format_code(random_bytes()), expires_at: tx.now.plus(LIFETIME) };

@@ -1,8 +1,11 @@
-//! The service dies while requests come in: every acknowledged message is stored, once, and in its sender's order.
+//! The service dies while messages come in and go out: every acknowledged message is stored, once, and in its sender's
+//! order, and an answer is sent once, where the vendor can tell.
 //!
-//! `MUSTER_FAULT_DEATHS` (4) and `MUSTER_FAULT_SEED` (1) change how often and when.
+//! `MUSTER_FAULT_DEATHS` (4; 2 in Discord) and `MUSTER_FAULT_SEED` (1) change how often and when.
 
 use std::{
+    collections::BTreeSet,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -17,7 +20,14 @@ use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::agents::{running::House, running_faults::number};
+use crate::{
+    agents::{running::House, running_faults::number},
+    conversations::takeover::act,
+    harness::{
+        fakes::discord::{Shared, TOKEN, discord},
+        found, until,
+    },
+};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 /// Each sends one message after the other, so that many are on their way at any time.
@@ -119,4 +129,82 @@ async fn what_is_acknowledged_is_there_once_and_in_order() {
     println!("{acknowledged} acknowledged in {tries} tries, over {deaths} deaths");
     assert!(acknowledged > deaths, "something got through");
     assert!(tries > acknowledged, "something was cut off");
+}
+
+/// The direct chats of the bot.
+const CHATS: Range<u64> = 51..71;
+
+/// The texts that the bot has sent, in their order.
+fn sent(fake: &Shared) -> Vec<String> {
+    let fake = fake.lock().unwrap();
+    fake.sent.iter().map(|sent| sent["content"].as_str().unwrap().to_owned()).collect()
+}
+
+/// In each of 20 chats a person writes numbers, and a member answers. The service dies in the middle of both, and resumes
+/// the session once the lease of the dead process is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn once_messages_in_discord_come_and_go_once_and_in_order() {
+    let (seed, deaths) = (number("MUSTER_FAULT_SEED", 1), number("MUSTER_FAULT_DEATHS", 2));
+    println!("MUSTER_FAULT_SEED={seed} MUSTER_FAULT_DEATHS={deaths}");
+    let mut random = Random::new(&[seed]);
+    let (address, fake) = discord().await;
+    let url = format!("http://{address}/api/v10/");
+    let mut house = House::open_with(&[("MUSTER_CHANNELS_DISCORD_URL", url.as_str())]).await;
+    let (crew, org) = (house.crew("shop").await, house.tenant.org);
+    let body =
+        json!({ "name": "Discord", "transport": "DISCORD", "agent_id": crew.agent, "bot_token": TOKEN });
+    let channel = house.actor.post(&format!("/v1/org/{org}/channel"), body).await.expect(201);
+    let list = format!("/v1/org/{org}/channel/{}/whitelist", channel["id"]);
+    house.actor.post(&list, json!({ "origin_id": "5" })).await.expect(200);
+    until("a session begins", async || fake.lock().unwrap().begun == 1).await;
+    let says = |chat: u64, n: u64| fake.lock().unwrap().says(10_000 + 100 * n + chat, chat, &n.to_string());
+    CHATS.for_each(|chat| says(chat, 0));
+    let page = format!("/v1/org/{org}/conversation?limit=50&offset=0");
+    let begun = found(async || {
+        let page = house.actor.get(&page).await.expect(200);
+        let begun: Vec<i64> = page["data"].as_array()?.iter().filter_map(|it| it["id"].as_i64()).collect();
+        (begun.len() == CHATS.count()).then_some(begun)
+    });
+    let (conversations, owner) = (begun.await.expect("each chat is a conversation"), house.owner());
+    for &conversation in &conversations {
+        act(org, &owner, "takeOver", conversation).await.data();
+    }
+    let post = "mutation($o: Id!, $c: Id!, $t: String!) { postMessage(orgId: $o, conversationId: $c, input: { text: $t }) { id } }";
+    let each = 25_u64.div_ceil(deaths);
+    for death in 0..deaths {
+        for n in 1..=each {
+            CHATS.for_each(|chat| says(chat, death * each + n));
+        }
+        for &conversation in &conversations {
+            let text = format!("{conversation}-{death}");
+            owner.gql(post, json!({ "o": org, "c": conversation, "t": text })).await.data();
+        }
+        sleep(Duration::from_millis(random.below(100))).await;
+        house.falls_and_rises();
+        until("the session is resumed", async || fake.lock().unwrap().resumed.len() as u64 > death).await;
+    }
+    let expected: Vec<u64> = (0..=deaths * each).collect();
+    for &conversation in &conversations {
+        until("all of a chat is stored", async || texts(&house, conversation).await.len() >= expected.len())
+            .await;
+        assert_eq!(texts(&house, conversation).await, expected);
+    }
+    assert_eq!(fake.lock().unwrap().begun, 1, "no session was lost");
+    // What was on its way is tried again after minutes.
+    let all = conversations.len() * deaths as usize;
+    let is_long = deaths > 2;
+    for _ in 0..if is_long { 300 } else { 0 } {
+        if sent(&fake).len() < all {
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+    let sent = sent(&fake);
+    println!("{} of {all} answers were sent over {deaths} deaths", sent.len());
+    assert!(sent.len() == all || (!is_long && !sent.is_empty()), "{} of {all}", sent.len());
+    assert_eq!(sent.iter().collect::<BTreeSet<_>>().len(), sent.len(), "none is sent twice");
+    for conversation in conversations {
+        let of_it = sent.iter().filter_map(|text| text.strip_prefix(&format!("{conversation}-")));
+        let of_it: Vec<u64> = of_it.map(|death| death.parse().unwrap()).collect();
+        assert_eq!(of_it, (0..of_it.len() as u64).collect::<Vec<_>>(), "answers keep their order");
+    }
 }

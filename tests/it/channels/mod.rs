@@ -7,6 +7,7 @@ mod batched_ingest;
 mod chat_decisions;
 mod contacts;
 pub mod deliveries;
+mod discord;
 mod edited;
 mod email_walkthrough;
 mod faults;

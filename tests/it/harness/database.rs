@@ -154,6 +154,8 @@ pub fn config(folder: &Path, url: &str) -> Config {
         // Time stands still, so no bucket would ever refill.
         ("MUSTER_RATE_LIMITS_ENABLED", "false"),
         // Vendors are away, unless a test starts one.
+        ("MUSTER_CHANNELS_DISCORD_URL", "http://127.0.0.1:9/api/v10/"),
+        ("MUSTER_CHANNELS_DISCORD_FILES_URL", "http://127.0.0.1:9/"),
         ("MUSTER_CHANNELS_TELEGRAM_URL", "http://127.0.0.1:9/"),
         ("MUSTER_CHANNELS_SLACK_URL", "http://127.0.0.1:9/api/"),
         ("MUSTER_CHANNELS_SLACK_FILES_URL", "http://127.0.0.1:9/"),

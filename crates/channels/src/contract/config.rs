@@ -9,6 +9,8 @@ use super::{memory::MemoryBudget, traits::Kind};
 /// A channel's settings and secrets.
 #[derive(Clone)]
 pub enum Config {
+    /// A Discord bot.
+    Discord(DiscordConfig),
     /// A mailbox.
     Email(Box<EmailConfig>),
     /// A Slack app.
@@ -23,6 +25,7 @@ impl Config {
     /// The vendor.
     pub fn kind(&self) -> Kind {
         match self {
+            Self::Discord(_) => Kind::Discord,
             Self::Email(_) => Kind::Email,
             Self::Slack(_) => Kind::Slack,
             Self::Telegram(_) => Kind::Telegram,
@@ -44,6 +47,13 @@ pub struct WebhookConfig {
     pub signature_header: Option<String>,
     /// Paths of the author's ids in a payload (`sender.id`), tried in order.
     pub actor_paths: Vec<String>,
+}
+
+/// A Discord bot.
+#[derive(Clone)]
+pub struct DiscordConfig {
+    /// The bot's token.
+    pub token: SecretString,
 }
 
 /// A Telegram bot.

@@ -9,6 +9,8 @@ use super::failure::Cause;
 /// The vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
+    /// Discord bots.
+    Discord,
     /// Mailboxes, by IMAP and SMTP.
     Email,
     /// Slack apps.
@@ -21,7 +23,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Email, Self::Slack, Self::Telegram, Self::Webhook];
+    pub const ALL: [Self; 5] = [Self::Discord, Self::Email, Self::Slack, Self::Telegram, Self::Webhook];
 }
 
 /// Properties of a vendor.
@@ -59,6 +61,8 @@ pub struct Traits {
 /// Markup of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
+    /// Discord's Markdown.
+    Discord,
     /// HTML for mails.
     Html,
     /// CommonMark, as written by the agent.

@@ -46,6 +46,7 @@ fn prefixed_with(first: impl Into<Cow<'static, str>>, others: impl Into<Cow<'sta
 /// The form of a mark inside of others.
 pub fn form(dialect: Dialect, mark: &Mark, inside: &[Mark]) -> Form {
     match dialect {
+        Dialect::Discord => discord(mark, inside),
         Dialect::Html => html(mark),
         Dialect::TelegramHtml => telegram(mark, inside),
         Dialect::Mrkdwn => mrkdwn(mark, inside),
@@ -72,6 +73,16 @@ fn html(mark: &Mark) -> Form {
         Mark::Table => wrapped("<table border=\"1\" cellpadding=\"4\">\n", "</table>\n"),
         Mark::Row => wrapped("<tr>", "</tr>\n"),
         Mark::Cell => wrapped("<td>", "</td>"),
+    }
+}
+
+/// Markdown with three levels of headings, and fences of three backticks.
+fn discord(mark: &Mark, inside: &[Mark]) -> Form {
+    match mark {
+        Mark::Strong | Mark::Heading(4..) if is_bold(inside) => Form::default(),
+        Mark::Heading(4..) => wrapped("**", "**"),
+        Mark::Pre(language) => wrapped(format!("```{language}\n"), "\n```"),
+        _ => markdown(mark),
     }
 }
 
@@ -149,7 +160,8 @@ pub fn escape(dialect: Dialect, text: &str, in_code: bool) -> String {
         // A backtick can't be escaped: an invisible character keeps three of them apart.
         Dialect::Mrkdwn if in_code => escape_tags(text).replace('`', "`\u{2060}"),
         Dialect::Mrkdwn => disable_marks(&escape_tags(text)),
-        Dialect::Markdown if in_code => text.replace('`', "`\u{2060}"),
+        Dialect::Discord | Dialect::Markdown if in_code => text.replace('`', "`\u{2060}"),
+        Dialect::Discord => escape_outside_url(text),
         Dialect::Markdown => escape_markdown(text),
         Dialect::Plain => text.to_owned(),
     }
@@ -179,6 +191,14 @@ fn disable_marks(text: &str) -> String {
         before = Some(c);
     }
     held
+}
+
+/// Discord links an address up to the next `<`, with any backslashes in it.
+fn escape_outside_url(word: &str) -> String {
+    let begin = ["https://", "http://"].iter().filter_map(|scheme| word.find(scheme)).min();
+    let (before, address) = word.split_at(begin.unwrap_or(word.len()));
+    let (address, after) = address.split_at(address.find('<').unwrap_or(address.len()));
+    format!("{}{address}{}", escape_markdown(before), escape_markdown(after))
 }
 
 fn escape_markdown(text: &str) -> String {

@@ -1,6 +1,6 @@
 //! From the syntax tree to pieces: text, breaks, and marks that open and close.
 
-use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeStream};
+use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd, TextMergeStream};
 use url::Url;
 
 use super::{
@@ -175,6 +175,12 @@ impl Reader {
             Tag::Emphasis => self.open_inline(Mark::Emphasis),
             Tag::Strong => self.open_inline(Mark::Strong),
             Tag::Strikethrough => self.open_inline(Mark::Strike),
+            // Discord shows the marks of a link whose text is an address, and links addresses by itself.
+            Tag::Link { link_type: LinkType::Autolink | LinkType::Email, .. }
+                if self.dialect == Dialect::Discord =>
+            {
+                Opened::Bare
+            }
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.open_link(&dest_url),
             Tag::Table(_) => self.open_table(),
             Tag::TableHead | Tag::TableRow => self.open_row(),

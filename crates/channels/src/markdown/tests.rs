@@ -4,8 +4,14 @@ use proptest::{prelude::*, test_runner::RngSeed};
 
 use super::{writer::MAX_PARTS, *};
 
-const DIALECTS: [Dialect; 5] =
-    [Dialect::Html, Dialect::TelegramHtml, Dialect::Mrkdwn, Dialect::Markdown, Dialect::Plain];
+const DIALECTS: [Dialect; 6] = [
+    Dialect::Discord,
+    Dialect::Html,
+    Dialect::TelegramHtml,
+    Dialect::Mrkdwn,
+    Dialect::Markdown,
+    Dialect::Plain,
+];
 
 fn longest(count: usize, unit: Unit) -> Longest {
     Longest { count, unit }
@@ -52,6 +58,19 @@ fn slack() {
     let expected = "*Title*\n\nSome *bold _and_ italic*, `a&lt;b`, ~gone~ &amp; <https://a.test/?x=1&amp;y=2|a page>.\nNext line.\n\n\
         • one\n• two\n  1. deep\n  2. deeper\n\n> a quote\n> goes on\n\n```\nfn a() {\n    1 &lt; 2\n}\n```\n\n```\na | b\n--|---\n1 | 22\n```";
     assert_eq!(whole(SAMPLE, Dialect::Mrkdwn), expected);
+}
+
+#[test]
+fn discord() {
+    let expected = "# Title\n\nSome **bold *and* italic**, `a<b`, ~~gone~~ & [a page](<https://a.test/?x=1&y=2>).\nNext line.\n\n\
+        - one\n- two\n  1. deep\n  2. deeper\n\n> a quote\n> goes on\n\n```rust\nfn a() {\n    1 < 2\n}\n```\n\n```\na | b\n--|---\n1 | 22\n```";
+    assert_eq!(whole(SAMPLE, Dialect::Discord), expected);
+    assert_eq!(whole("#### **a** b", Dialect::Discord), "**a b**");
+    // Addresses stay as they are.
+    assert_eq!(
+        whole(r"\*pay\* snake_case (https://a.test/b_c <https://a.test/d_e> <@5>", Dialect::Discord),
+        r"\*pay\* snake\_case (https://a.test/b_c https://a.test/d_e \<@5>"
+    );
 }
 
 #[test]
@@ -117,6 +136,7 @@ fn plain_text_is_sent_letter_by_letter() {
         (Dialect::Html, r"<p>2*3*4 C:\*<br>|<br>|[1]: https://a.test</p>"),
         (Dialect::TelegramHtml, r"2*3*4 C:\*||[1]: https://a.test"),
         (Dialect::Mrkdwn, r"2*3*4 C:\*||[1]: https://a.test"),
+        (Dialect::Discord, r"2\*3\*4 C:\\\*||\[1\]: https://a.test"),
         (Dialect::Markdown, r"2\*3\*4 C:\\\*||\[1\]: https://a.test"),
         (Dialect::Plain, r"2*3*4 C:\*||[1]: https://a.test"),
     ] {

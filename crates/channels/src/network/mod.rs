@@ -24,6 +24,10 @@ pub(crate) use self::{
 /// The vendors' addresses: settings of the installation, never of a channel.
 #[derive(Clone, Debug)]
 pub struct VendorUrls {
+    /// `https://discord.com/api/v10/`
+    pub discord: Url,
+    /// The host of Discord's files.
+    pub discord_files: Url,
     /// `https://slack.com/api/`
     pub slack: Url,
     /// The host of Slack's files: the only one that gets the bot's token.

@@ -1,4 +1,4 @@
-//! Connections other than HTTP: mail, and Slack's socket.
+//! Connections other than HTTP: mail, and the sockets of Discord and Slack.
 
 use std::{
     io,

@@ -6,18 +6,20 @@ use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};
 use axum::http::HeaderMap;
 use jiff::Timestamp;
 use muster_channels::{
-    ActionCall, Attachment, Button, ButtonPress, Config, Content, Origin, Part, Proof, RawRequest, Receipt,
-    Refusal, RemoteFile, Rendered, SlackConfig, TelegramConfig, Transport, open,
+    ActionCall, Attachment, Button, ButtonPress, Config, Content, Event, Origin, Part, Proof, RawRequest,
+    Receipt, Refusal, RemoteFile, Rendered, SlackConfig, TelegramConfig, Transport, open,
 };
 use serde_json::{Value, json};
 
 use crate::{
+    discord::{begun, bot as discord_bot, listen, until},
     fakes::{
+        discord::{self, discord},
         slack::{APP, BOT, envelope, slack},
         telegram::{TOKEN, refusal, said, telegram},
     },
-    peers::{json_lines, peer},
-    support::{TestSink, message, open_network, part, text},
+    peers::{json_lines, node, on_this_machine, peer},
+    support::{SinkCall, TestSink, message, open_network, part, text},
 };
 
 const WEBHOOK: &str = "https://m.test/webhooks/telegram/abc";
@@ -277,4 +279,100 @@ async fn signatures_of_slack_sdk_are_valid() {
     let of = |body: &[u8]| app(at, SIGNING).receive(&RawRequest { headers: &headers, body }, now);
     assert_eq!(message(&of(body.as_bytes()).unwrap().events).text, "hello, wörld");
     assert_eq!(of(&body.as_bytes()[1..]), Err(Refusal::BadSignature));
+}
+
+/// Sends all requests of our Discord transport in the order of `discord.mjs`.
+async fn talk_to_discord(at: SocketAddr, fake: &discord::Shared) {
+    let bot = discord_bot(discord::TOKEN, Some(at));
+    let said = text("**Delete** it?");
+    let buttons = [Button { label: "Yes".into(), value: "A-1:abc:yes".into() }];
+    let asking = Part { buttons: &buttons, reply_to: Some("900"), ..part(&said, "300") };
+    let receipt = bot.send(&asking).await.unwrap();
+    assert_eq!(bot.send(&asking).await.unwrap(), receipt);
+    let done = text("Deleted");
+    bot.send(&Part { replaces: receipt.vendor_id.as_deref(), ..part(&done, "300") }).await.unwrap();
+    let (none, files) = (text(""), [file()]);
+    bot.send(&Part { id: "d-2", files: &files, ..part(&none, "50") }).await.unwrap();
+    bot.typing("50").await.unwrap();
+    let (sink, mut calls) = TestSink::new(9);
+    let press = listen(&*bot, None, &sink, async {
+        begun(fake, 1).await;
+        fake.lock().unwrap().happens("INTERACTION_CREATE", discord::tapped(800, "A-1:abc:yes"));
+        loop {
+            if let Some(SinkCall::Admitted(events, _)) = calls.recv().await
+                && let [Event::Pressed(press)] = &events[..]
+            {
+                return press.clone();
+            }
+        }
+    })
+    .await;
+    bot.answer(&press, "Done").await.unwrap();
+}
+
+/// What happens in Discord while `discord.mjs` runs: after its requests, messages come over a resumed session, then a tap.
+async fn happen_in_discord(fake: &discord::Shared) {
+    until(|| !fake.lock().unwrap().bodies("GET channels/50/messages").is_empty()).await;
+    {
+        let mut fake = fake.lock().unwrap();
+        let mut look = discord::said(2001, 300, "<@7> look");
+        (look["type"], look["referenced_message"]) = (json!(19), Value::Null);
+        look["message_reference"] =
+            json!({"type": 0, "message_id": "900", "channel_id": "300", "guild_id": "100"});
+        look["attachments"] = json!([{"id": "1", "filename": "a.txt", "size": 3, "url": "https://a.test/a.txt", "proxy_url": "x"}]);
+        fake.cut();
+        fake.happens("MESSAGE_CREATE", look);
+        fake.says(2002, 50, "two");
+    }
+    until(|| fake.lock().unwrap().resumed.len() == 1).await;
+    fake.lock().unwrap().happens("INTERACTION_CREATE", discord::tapped(800, "A-1:abc:yes"));
+}
+
+#[tokio::test]
+async fn discord_js_sends_the_same_requests() {
+    let ((address, us), (another, them)) = (discord().await, discord().await);
+    them.lock().unwrap().history.push(discord::said(1500, 50, "one"));
+    let client = || on_this_machine(node("channels", "discord.mjs"));
+    let mut talking = client();
+    talking.args([&format!("http://{another}"), discord::TOKEN]);
+    let (seen, ()) = tokio::join!(json_lines(talking, ""), happen_in_discord(&them));
+    let heard = |said: &str, place: &str, is_private: bool| {
+        let (guild, answers, files) =
+            if is_private { (None, None, vec![]) } else { (Some("100"), Some("900"), vec!["a.txt"]) };
+        json!({"said": said, "by": "Ada", "in": place, "guild": guild, "private": is_private, "names": !is_private,
+            "answers": answers, "files": files})
+    };
+    let expected = [
+        json!({"ready": "muster_bot", "id": "7", "name": "muster_bot"}),
+        json!({"application": "70", "readsMessages": true}),
+        json!({"thread": "Order 7", "parent": "200", "isThread": true}),
+        json!({"sent": "**Delete** it?", "to": "300", "once": true}),
+        json!({"edited": "Deleted", "buttons": 0}),
+        json!({"file": "b.txt"}),
+        json!({"missed": ["one"]}),
+        heard("<@7> look", "300", false),
+        heard("two", "50", true),
+        json!({"resumed": true}),
+        json!({"tapped": "A-1:abc:yes", "by": "5", "private": true}),
+    ];
+    assert_eq!(seen, expected);
+    let mut refused = client();
+    refused.args([&format!("http://{another}"), "Nw.another"]);
+    assert_eq!(json_lines(refused, "").await, [json!({"refused": "TokenInvalid"})]);
+
+    talk_to_discord(address, &us).await;
+    let [ours, theirs] = [us, them].map(|fake| {
+        let mut asked = loosely_all(&mut fake.lock().unwrap().asked);
+        asked.retain(|(request, _)| !request.starts_with("GET"));
+        asked
+    });
+    let requests =
+        |asked: &[(String, Value)]| asked.iter().map(|(request, _)| request.clone()).collect::<Vec<_>>();
+    assert_eq!(requests(&ours), requests(&theirs));
+    // The library also sends defaults.
+    for ((request, ours), (_, theirs)) in ours.iter().zip(&theirs) {
+        for (field, value) in ours.as_object().unwrap().iter().filter(|(field, _)| *field != "nonce") {
+            assert_eq!(*value, theirs[field], "{field} of {request}");
+        }
+    }
 }

@@ -9,6 +9,7 @@
 
 mod clients;
 mod code_host;
+mod discord;
 mod email;
 mod email_faults;
 mod encrypted;

@@ -48,6 +48,8 @@ pub fn network_with(
     let base = format!("http://{}/", vendor.unwrap_or_else(|| "127.0.0.1:9".parse().unwrap()));
     let at = |path: &str| format!("{base}{path}").parse().unwrap();
     let vendors = VendorUrls {
+        discord: at("api/v10/"),
+        discord_files: at(""),
         slack: at("api/"),
         slack_files: at(""),
         telegram: at(""),

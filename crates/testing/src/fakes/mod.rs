@@ -1,6 +1,7 @@
 //! Fake vendors that follow the vendors' documentation. The tests of `muster-channels` use them with the leading client
 //! libraries and with our transports; those of the control plane run the transports against them.
 
+pub mod discord;
 pub mod slack;
 pub mod telegram;
 

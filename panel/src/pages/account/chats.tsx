@@ -44,7 +44,7 @@ export function Chats({ orgId }: { orgId: number }) {
           <Link to="/o/$org/channels" params={{ org: orgId }} className="link">
             channel
           </Link>{' '}
-          of Telegram or Slack and link your chat.
+          of Telegram, Discord or Slack and link your chat.
         </p>
       ) : (
         <>

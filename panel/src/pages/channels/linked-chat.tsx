@@ -12,7 +12,7 @@ import { Visible } from '../../ui/visible'
 import { type Channel, LinkChat, LinkedChats, UnlinkChat } from './channel'
 
 /** Only these transports prove who is writing. */
-const PROVING = ['TELEGRAM', 'SLACK']
+const PROVING = ['TELEGRAM', 'DISCORD', 'SLACK']
 
 export function LinkedChat({ channel }: { channel: Channel }) {
   const org = useOrg()

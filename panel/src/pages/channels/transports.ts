@@ -2,7 +2,7 @@
 import type { BoundsKey } from '../../api/bounds'
 import type { SecretPart } from './tokens'
 
-export type Transport = 'TELEGRAM' | 'SLACK' | 'EMAIL' | 'WEBHOOK'
+export type Transport = 'TELEGRAM' | 'DISCORD' | 'SLACK' | 'EMAIL' | 'WEBHOOK'
 export type Direction = 'BIDIRECTIONAL' | 'INBOUND' | 'OUTBOUND'
 
 interface Spec {
@@ -187,6 +187,16 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
     ],
     groups: [{ title: 'Bot', fields: [{ kind: 'secret', path: 'botToken', label: 'Bot token' }] }],
   },
+  DISCORD: {
+    label: 'Discord',
+    guide: '/docs/channels/discord.md',
+    setup: [
+      'At discord.com/developers/applications, create an application. On its page Bot, reset the token and copy it.',
+      'On the same page, switch on Message Content Intent, and save.',
+      'After connecting, follow “Add the bot to a group” on the channel’s page to add it to your server.',
+    ],
+    groups: [{ title: 'Bot', fields: [{ kind: 'secret', path: 'botToken', label: 'Bot token' }] }],
+  },
   SLACK: {
     label: 'Slack',
     places: 'Ids of channels, such as C024BE91L.',
@@ -239,7 +249,6 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
 
 /** Transports that Muster does not support yet. Channels with them can only be made by programs, and carry nothing. */
 const PLANNED: Record<string, string> = {
-  DISCORD: 'Discord',
   CODE_HOST: 'Code host',
   DRIVE: 'Shared drive',
   CALENDAR: 'Calendar',
