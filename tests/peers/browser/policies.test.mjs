@@ -128,7 +128,7 @@ test('an OWNER changes a cell, sees the effect, publishes it, and reverts it; it
 
 test('the text is written by the keyboard, with choices; a problem is underlined, and corrected there', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `${at}?tab=text` })
-  const option = (name) => page.getByRole('option', { name, selected: true })
+  const option = (name) => page.getByRole('option', { name, exact: true, selected: true })
   await tabTo(page, box(page))
   await page.keyboard.press('Control+a')
   // `j` and `?` are keys of the panel elsewhere.
