@@ -137,7 +137,7 @@ test('the text is written by the keyboard, with choices; a problem is underlined
   await page.keyboard.press('Enter')
   await page.keyboard.type(`, ${world.org}, skill.ed`)
   await option('skill.edit').waitFor()
-  await page.getByText('Change skills').waitFor()
+  await page.getByText('Change a skill.').waitFor()
   await isAccessibleInBoth(page, 'with choices')
   await page.keyboard.press('Escape')
   await page.keyboard.type('ti, allow\n')
