@@ -156,7 +156,7 @@ test('the text is written by the keyboard, with choices; a problem is underlined
   await inText(page, wrong)
   await effect(page).getByText(said).waitFor()
   await page.keyboard.press('F8')
-  await page.getByText(`Line 2: ${said}`).waitFor({ state: 'attached' })
+  await page.getByText(`Line 2: ${said}`, { exact: true }).waitFor({ state: 'attached' })
   await page.keyboard.press('Control+.')
   await inText(page, right)
   await effect(page).getByText('gains', { exact: true }).waitFor()
