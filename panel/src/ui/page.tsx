@@ -30,7 +30,7 @@ export function PageHeader(props: HeaderProps) {
     <header className="shrink-0 border-b border-line px-4 pt-3 sm:px-6">
       <div className="flex min-h-10 flex-wrap items-center gap-x-3 gap-y-1 pb-2">
         <div className="min-w-0 grow basis-40">
-          {above && <div className="text-xs text-muted">{above}</div>}
+          {above && <div className="mb-0.5 text-xs text-muted">{above}</div>}
           <div className="flex min-w-0 flex-wrap items-center gap-2.5">
             <h1
               ref={titleRef}

@@ -128,7 +128,7 @@ test('an OWNER changes a cell, sees the effect, publishes it, and reverts it; it
 
 test('the text is written by the keyboard, with choices; a problem is underlined, and corrected there', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `${at}?tab=text` })
-  const option = (name) => page.getByRole('option', { name, selected: true })
+  const option = (name) => page.getByRole('option', { name, exact: true, selected: true })
   await tabTo(page, box(page))
   await page.keyboard.press('Control+a')
   // `j` and `?` are keys of the panel elsewhere.
@@ -137,7 +137,7 @@ test('the text is written by the keyboard, with choices; a problem is underlined
   await page.keyboard.press('Enter')
   await page.keyboard.type(`, ${world.org}, skill.ed`)
   await option('skill.edit').waitFor()
-  await page.getByText('Change skills').waitFor()
+  await page.getByText('Change a skill.').waitFor()
   await isAccessibleInBoth(page, 'with choices')
   await page.keyboard.press('Escape')
   await page.keyboard.type('ti, allow\n')
@@ -156,7 +156,7 @@ test('the text is written by the keyboard, with choices; a problem is underlined
   await inText(page, wrong)
   await effect(page).getByText(said).waitFor()
   await page.keyboard.press('F8')
-  await page.getByText(`Line 2: ${said}`).waitFor({ state: 'attached' })
+  await page.getByText(`Line 2: ${said}`, { exact: true }).waitFor({ state: 'attached' })
   await page.keyboard.press('Control+.')
   await inText(page, right)
   await effect(page).getByText('gains', { exact: true }).waitFor()

@@ -171,9 +171,11 @@ function MatrixCell({ cell, expected, isCurrent, onFocus, onPoint, onToggle }: C
         {fixed && <Lock size={11} className="text-faint" />}
         {expected && <Result size={11} className={look} />}
         {count > 0 && (
-          <span className="text-2xs tabular-nums text-muted">
-            {count.toLocaleString(undefined, { notation: 'compact' })}
-          </span>
+          // Not text, because the cell's name says it in other words.
+          <span
+            data-count={count.toLocaleString(undefined, { notation: 'compact' })}
+            className="text-2xs tabular-nums text-muted before:content-[attr(data-count)]"
+          />
         )}
         {mark && (
           <span className={cx('text-2xs', isDraft ? 'text-warn-text' : 'text-accent-text')}>{mark}</span>
