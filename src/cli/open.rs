@@ -87,7 +87,7 @@ async fn start_found(config: Config, has_read_timeout: bool) -> Result<Arc<Core>
     require_file(&config)?;
     require_keys(&config).await?;
     telemetry::init(&config)?;
-    let core = service::open(config, Options { has_read_timeout, ..Options::default() }).await?;
+    let core = Box::pin(service::open(config, Options { has_read_timeout, ..Options::default() })).await?;
     if core.db.is_blank().await? {
         return Err(blank());
     }

@@ -143,7 +143,7 @@ impl Fake {
         if name == "MESSAGE_CREATE" && event["author"]["id"] != "7" {
             self.history.push(event.clone());
         }
-        self.dispatch(name, event);
+        self.dispatch(name, &event);
     }
 
     pub fn says(&mut self, id: u64, channel: u64, text: &str) {
@@ -166,7 +166,7 @@ impl Fake {
         self.asked.iter().filter(|(asked, _)| asked == which).map(|(_, body)| body.clone()).collect()
     }
 
-    fn dispatch(&mut self, name: &str, event: Value) {
+    fn dispatch(&mut self, name: &str, event: &Value) {
         let seq = self.events.len() + 1;
         self.events.push(json!({"op": 0, "t": name, "s": seq, "d": event}));
     }
@@ -203,9 +203,9 @@ impl Fake {
         let guild = json!({"id": "100", "unavailable": true});
         let ready = json!({"v": 10, "user": bot(), "guilds": [guild], "session_id": session, "resume_gateway_url": url,
             "application": {"id": "70", "flags": 1 << 19}});
-        self.dispatch("READY", ready);
+        self.dispatch("READY", &ready);
         if intents & 1 == 1 {
-            self.dispatch("GUILD_CREATE", server());
+            self.dispatch("GUILD_CREATE", &server());
         }
         Ok(())
     }
@@ -217,7 +217,7 @@ impl Fake {
             return None;
         }
         self.resumed.push(seq);
-        self.dispatch("RESUMED", json!({}));
+        self.dispatch("RESUMED", &json!({}));
         Some(seq as usize)
     }
 
@@ -266,7 +266,9 @@ impl Fake {
         let is_of = |message: &&Value| id(&message["channel_id"]) == channel && id(&message["id"]) > after;
         let mut page: Vec<Value> = self.history.iter().filter(is_of).take(100).cloned().collect();
         for field in ["guild_id", "member", "channel_type"] {
-            page.iter_mut().for_each(|message| drop(message.as_object_mut().unwrap().remove(field)));
+            for message in &mut page {
+                message.as_object_mut().unwrap().remove(field);
+            }
         }
         page.reverse();
         page.into()
@@ -280,7 +282,7 @@ impl Fake {
         let mut message = sent(1000 + self.sent.len() as u64, channel, asked);
         message["nonce"] = asked["nonce"].clone();
         self.sent.push(message.clone());
-        self.dispatch("MESSAGE_CREATE", message.clone());
+        self.dispatch("MESSAGE_CREATE", &message);
         message
     }
 }
