@@ -107,7 +107,7 @@ async fn open_or_create(config: Config, has_read_timeout: bool) -> Result<Arc<Co
         // this fails, opening the database reports why.
         let _ = files::create_private(&file);
     }
-    Ok(service::open(config, Options { has_read_timeout, ..Options::default() }).await?)
+    Ok(Box::pin(service::open(config, Options { has_read_timeout, ..Options::default() })).await?)
 }
 
 /// Fails without a key file: a command that expects an installation does not create one.
