@@ -4,8 +4,8 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use muster_channels::{
-    Attachment, Button, Config, Content, Cursor, DiscordConfig, Event, Failure, Inbound, Link, Part, Proof,
-    RemoteFile, Scope, Transport, open,
+    ActionCall, Attachment, Button, Config, Content, Cursor, DiscordConfig, Event, Failure, Inbound, Link,
+    Part, Proof, Receipt, RemoteFile, Scope, Transport, open,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -80,7 +80,7 @@ async fn the_probe_returns_the_bots_identity() {
     let (bot, fake) = discord().await;
     let identity = bot.probe().await.unwrap();
     assert_eq!((identity.self_ids, identity.handle.as_deref()), (vec!["7".to_owned()], Some("muster_bot")));
-    let invite = "https://discord.com/oauth2/authorize?client_id=70&scope=bot&permissions=274878008320";
+    let invite = "https://discord.com/oauth2/authorize?client_id=70&scope=bot&permissions=274878008384";
     assert_eq!((identity.invite_url.as_deref(), identity.warnings.len()), (Some(invite), 0));
     let answers = [json!({"id": "7"}), json!({"id": "70", "flags": 0})];
     fake.lock().unwrap().answers = answers.map(|answer| (200, answer)).into();
@@ -350,6 +350,37 @@ async fn nothing_sent_mentions_anyone() {
         (fake.asked[1].0.as_str(), &fake.asked[1].1["components"]),
         ("PATCH channels/300/messages/1000", &json!([]))
     );
+}
+
+#[tokio::test]
+async fn a_reaction_is_an_emoji_itself_or_the_servers_own() {
+    let (bot, fake) = discord().await;
+    let react = async |emoji: &str, received: &str| {
+        let (arguments, received) = (json!({"emoji": emoji}), [received.to_owned()]);
+        let (id, name, target) = ("d-1", "react", "300");
+        bot.act(&ActionCall { id, name, arguments: &arguments, target, received: &received }).await
+    };
+    for emoji in ["👀", "👀", "wave:12", "<:wave:12>"] {
+        assert_eq!(react(emoji, "2001").await, Ok(Receipt::default()), "{emoji}");
+    }
+    let refused = async |emoji: &str| {
+        let Err(Failure::Refused(cause)) = react(emoji, "2001").await else { panic!("{emoji}") };
+        cause.to_string()
+    };
+    let unknown =
+        |emoji: &str| format!("Discord has no emoji \"{emoji}\". Give the emoji itself, such as 👀.");
+    assert_eq!(refused("🪗").await, unknown("🪗"));
+    // Only emoji get into the path.
+    for word in ["eyes", "..", "../../2002/pins"] {
+        assert_eq!(refused(word).await, unknown(word));
+    }
+    assert!(matches!(react("👀", "<x>").await, Err(Failure::Refused(_))), "no id of Discord");
+    let asked = fake.lock().unwrap().asked.iter().map(|(asked, _)| asked.clone()).collect::<Vec<_>>();
+    let put = |emoji: &str| format!("PUT channels/300/messages/2001/reactions/{emoji}/@me");
+    let (eyes, wave, accordion) = (put("%F0%9F%91%80"), put("wave%3A12"), put("%F0%9F%AA%97"));
+    assert_eq!(asked, [eyes.clone(), eyes, wave.clone(), wave, accordion]);
+    fake.lock().unwrap().answers.push_back(refusal(403, 50_013, "Missing Permissions"));
+    assert!(matches!(react("👀", "2001").await, Err(Failure::TargetGone(_))));
 }
 
 #[tokio::test]

@@ -27,6 +27,8 @@ use super::{asked, serve};
 /// The token of the bot.
 pub const TOKEN: &str = "Nw.canary-bot_1";
 const AT: &str = "2023-11-14T22:13:20.000000+00:00";
+/// Some of the emoji that can be reactions: 👀, and one of the server's own.
+const EMOJI: [&str; 2] = ["%F0%9F%91%80", "wave%3A12"];
 
 #[derive(Default)]
 pub struct Fake {
@@ -252,6 +254,13 @@ impl Fake {
             ("PATCH", ["webhooks", "70", _, "messages", "@original"]) => sent(1100, 50, asked),
             ("POST", ["channels", _, "typing"] | ["interactions", _, _, "callback"]) => {
                 return (204, Value::Null);
+            }
+            ("PUT", ["channels", _, "messages", _, "reactions", emoji, "@me"]) => {
+                return if EMOJI.contains(emoji) {
+                    (204, Value::Null)
+                } else {
+                    refusal(400, 10_014, "Unknown Emoji")
+                };
             }
             _ => return refusal(404, 10_003, "Unknown Channel"),
         };
