@@ -21,9 +21,6 @@ pub const AWAY: &str = "The control plane can't be reached. Try again later.";
 /// The kind of these tools, as of MCP servers'.
 const TOOL_KIND: &str = "other";
 
-/// How long a call may take, with a person's decision: clients give up after a minute.
-const LONGEST_CALL: Duration = Duration::from_secs(55);
-
 impl Outlet {
     /// The actions that the agent may use in a conversation. `None`: the control plane can't be reached.
     pub async fn actions(&self, conversation_id: i64) -> Option<Vec<Action>> {
@@ -51,7 +48,8 @@ impl Outlet {
         }
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|error| error.to_string())?;
-        let wait = LONGEST_CALL.saturating_sub(begun.elapsed());
+        // With a person's decision, shorter than the minute after which clients give up.
+        let wait = Duration::from_secs(55).saturating_sub(begun.elapsed());
         let call = ActionCall {
             conversation_id,
             key: BASE64_STANDARD.encode(key),

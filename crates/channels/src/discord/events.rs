@@ -14,15 +14,6 @@ use crate::{
 
 /// Written messages: ordinary, replies, and what apps answer to commands. Others are service messages.
 const WRITTEN: [u64; 4] = [0, 19, 20, 23];
-const REPLY: u64 = 19;
-/// The type of a direct chat.
-const DIRECT: u64 = 1;
-/// The types of threads.
-const THREADS: [u64; 3] = [10, 11, 12];
-/// The type of a tap.
-const COMPONENT: u64 = 3;
-/// A tap in a direct chat with the bot.
-const WITH_BOT: u64 = 1;
 
 /// An id, which Discord writes as a string. It begins with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,7 +55,7 @@ pub struct Chat {
 impl Chat {
     /// Whether an event says by itself that its chat is direct.
     pub fn is_direct(event: &Value) -> bool {
-        event["channel_type"] == DIRECT
+        event["channel_type"] == 1
     }
 
     pub fn direct() -> Self {
@@ -73,12 +64,12 @@ impl Chat {
 
     /// From Discord's description.
     pub fn read(channel: &Value) -> Self {
-        let kind = channel["type"].as_u64();
-        if kind == Some(DIRECT) {
-            return Self::direct();
-        }
-        let is_thread = kind.is_some_and(|kind| THREADS.contains(&kind));
-        let place = if is_thread { &channel["parent_id"] } else { &channel["id"] };
+        let place = match channel["type"].as_u64() {
+            Some(1) => return Self::direct(),
+            // Threads.
+            Some(10..=12) => &channel["parent_id"],
+            _ => &channel["id"],
+        };
         Self {
             is_private: false,
             place: place.as_str().map(str::to_owned),
@@ -124,6 +115,12 @@ struct Message {
     message_reference: Option<Reference>,
 }
 
+impl Message {
+    fn is_reply(&self) -> bool {
+        self.r#type == 19
+    }
+}
+
 #[derive(Deserialize)]
 struct Reference {
     message_id: Option<Snowflake>,
@@ -149,6 +146,13 @@ struct Interaction {
     member: Option<Member>,
     message: Option<Pressed>,
     data: Option<Component>,
+}
+
+impl Interaction {
+    /// Whether it is a tap that can be answered.
+    fn is_tap(&self) -> bool {
+        self.r#type == 3 && is_segment(&self.token)
+    }
 }
 
 #[derive(Deserialize)]
@@ -177,8 +181,7 @@ pub fn decode(name: &str, event: &Value, me: Snowflake, chat: &Chat) -> Result<O
 /// The path of the immediate response to a tap.
 pub fn tap_response(event: &Value) -> Option<String> {
     let tap = Interaction::deserialize(event).ok()?;
-    let is_tap = tap.r#type == COMPONENT && is_segment(&tap.token);
-    is_tap.then(|| format!("interactions/{}/{}/callback", tap.id, tap.token))
+    tap.is_tap().then(|| format!("interactions/{}/{}/callback", tap.id, tap.token))
 }
 
 /// Whether a token is one segment of a path.
@@ -187,12 +190,13 @@ fn is_segment(token: &str) -> bool {
 }
 
 fn read_press(tap: Interaction) -> Option<Event> {
-    if tap.r#type != COMPONENT || !is_segment(&tap.token) {
+    if !tap.is_tap() {
         return None;
     }
     let user = tap.user.or_else(|| tap.member.and_then(|member| member.user))?;
     let channel = tap.channel_id?;
-    let is_private = tap.context == Some(WITH_BOT);
+    // A direct chat with the bot.
+    let is_private = tap.context == Some(1);
     Some(Event::Pressed(ButtonPress {
         key: format!("press:{}", tap.id),
         origin: Origin {
@@ -228,15 +232,15 @@ fn read_message(
     if is_edit && text.is_empty() && !files.is_empty() {
         text.push_str("[Only this message's files are left]");
     }
-    let is_reply = Snowflake::of(&raw["referenced_message"]["author"]["id"]) == Some(me);
-    let is_addressed = chat.is_private || is_named || is_reply;
+    let answers_us = Snowflake::of(&raw["referenced_message"]["author"]["id"]) == Some(me);
+    let is_addressed = chat.is_private || is_named || answers_us;
     if text.is_empty() && files.is_empty() && !is_named {
         let nothing = "This Discord message has nothing that can be carried.";
         return if is_addressed { Err(Refusal::Malformed(nothing.into())) } else { Ok(None) };
     }
     let (id, target) = (message.id.to_string(), message.channel_id.to_string());
     let answered = message.message_reference.as_ref().and_then(|reference| reference.message_id);
-    let answers = answered.filter(|_| message.r#type == REPLY).map(|id| id.to_string());
+    let answers = answered.filter(|_| message.is_reply()).map(|id| id.to_string());
     Ok(Some(Event::Message(Box::new(Inbound {
         key: Some(edit.map_or_else(|| id.clone(), |at| format!("{id}:{at}"))),
         thread: Thread {
@@ -258,7 +262,7 @@ fn read_message(
         proof: Proof::Vendor,
         is_addressed,
         labels: Vec::new(),
-        context: if is_reply { String::new() } else { context(raw, me) },
+        context: if message.is_reply() { context(raw, me) } else { String::new() },
         text,
         files: if is_edit { Vec::new() } else { files },
         at: message.id.time(),
@@ -298,11 +302,11 @@ fn snapshots(raw: &Value) -> impl Iterator<Item = &Value> {
     raw["message_snapshots"].as_array().into_iter().flatten().map(|snapshot| &snapshot["message"])
 }
 
-/// The replied-to text.
+/// The replied-to text, unless it is ours.
 fn context(raw: &Value, me: Snowflake) -> String {
     let answered = &raw["referenced_message"];
     let Ok(author) = User::deserialize(&answered["author"]) else { return String::new() };
-    if raw["type"] != REPLY || author.id == me {
+    if author.id == me {
         return String::new();
     }
     let said = [words(answered, None), content::app_text(answered, author.bot), content::notes(answered)];

@@ -4,10 +4,7 @@
 use jiff::Timestamp;
 
 use super::events::{Snowflake, User};
-use crate::quoting::short_name;
-
-/// The longest form of a mention, an emoji or a time. Bounds the search for its end: a text may begin any number.
-const LONGEST: usize = 100;
+use crate::{bounds, quoting::short_name};
 
 /// Replaces mentions, emoji and times by words, and removes mentions of `me`.
 pub fn to_markdown(text: &str, me: Option<Snowflake>, mentions: &[User]) -> String {
@@ -15,7 +12,8 @@ pub fn to_markdown(text: &str, me: Option<Snowflake>, mentions: &[User]) -> Stri
     while let Some(at) = rest.find('<') {
         let (before, from) = rest.split_at(at);
         read.push_str(before);
-        let end = from.bytes().take(LONGEST).position(|byte| byte == b'>');
+        // A text may begin any number of forms without an end.
+        let end = from.bytes().take(bounds::NAME).position(|byte| byte == b'>');
         let words = end.and_then(|end| Some((read_form(&from[1..end], me, mentions)?, &from[end + 1..])));
         let (words, after) = words.unwrap_or_else(|| ("<".to_owned(), &from[1..]));
         let is_double_space = words.is_empty() && (read.is_empty() || read.ends_with(' '));
