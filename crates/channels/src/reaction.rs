@@ -41,7 +41,9 @@ impl Reaction {
     /// The vendor's id of the message.
     pub fn message<'a>(&self, call: &ActionCall<'a>) -> Result<&'a str, Failure> {
         let found = self.message.checked_sub(1).and_then(|nth| call.received.get(nth));
-        let none = || Failure::Refused(format!("There is no message {} to react to.", self.message).into());
+        let none = || {
+            Failure::Refused(format!("This conversation has no message {} to react to.", self.message).into())
+        };
         found.map(String::as_str).ok_or_else(none)
     }
 }

@@ -74,6 +74,6 @@ fn describe(answer: Option<PlanResponse>) -> Result<String, String> {
         )),
         Some(PlanResponse::Refused { reason }) => Err(format!("This was not done. {reason}")),
         Some(_) => Err("The control plane's answer is invalid.".to_owned()),
-        None => Err("The control plane did not answer, so nobody knows whether this was done.".to_owned()),
+        None => Err("The control plane did not answer, so this may have been done.".to_owned()),
     }
 }

@@ -47,7 +47,7 @@ pub fn tool_of_action(action: &str) -> String {
     format!("{OWN_SERVER}.{action}")
 }
 
-/// The action of a tool, as in [`Crossing::tool`]. `None`: it is no tool of Muster's own MCP server.
+/// The action of a tool, as in [`Crossing::tool`]. `None`: the tool is not one of Muster's own MCP server.
 #[must_use]
 pub fn action_of_tool(tool: &str) -> Option<&str> {
     tool.strip_prefix(OWN_SERVER)?.strip_prefix('.')

@@ -130,7 +130,7 @@ pub fn assess_risk(
 }
 
 /// The rule for a tool that is an action at a channel's vendor. If none of the risk rules applies, its own risk counts.
-/// `None`: it is no such tool.
+/// `None`: it is another tool.
 pub(super) fn rule_of_action(rules: &RiskRules, tool: &str, input: &serde_json::Value) -> Option<ToolRule> {
     let own = muster_channels::action_risk(action_of_tool(tool)?)?;
     let is_named = rules.judge(MCP_KIND, tool, input).rule.is_some();

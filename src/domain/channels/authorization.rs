@@ -186,7 +186,7 @@ pub(super) async fn server(scope: &Scope, channel: &Model) -> Result<oauth::Serv
         access.ok_or_else(|| unsupported(format!("{transport} channels have no account to connect.")))?;
     let client = client(scope, transport).await?.ok_or_else(|| {
         let (vendor, remedy) = (access.vendor_name(), remedy(transport));
-        unsupported(format!("There is no application at {vendor} to connect accounts with. {remedy}"))
+        unsupported(format!("Accounts at {vendor} can't be connected without an application there. {remedy}"))
     })?;
     Ok(oauth::Server::new(access, client, &scope.core.network))
 }

@@ -16,7 +16,7 @@ use crate::{
 const PARSE_ERROR: &str = "can't parse entities";
 /// Telegram's error for an edit without changes.
 const UNCHANGED_ERROR: &str = "message is not modified";
-/// Telegram's error for an emoji that is no reaction, or that the chat doesn't allow.
+/// Telegram's error for an emoji that can't be a reaction, or that the chat doesn't allow.
 const REACTION_ERROR: &str = "REACTION_INVALID";
 
 /// Prefix of the topic of a channel's direct messages in a target.
