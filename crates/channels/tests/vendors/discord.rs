@@ -1,6 +1,6 @@
 //! Tests of the Discord transport against the fake Discord.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{future::pending, net::SocketAddr, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use muster_channels::{
@@ -48,6 +48,30 @@ pub async fn listen<T>(
     tokio::select! {
         ended = bot.listen(cursor, sink) => panic!("{ended:?}"),
         done = done => done,
+    }
+}
+
+/// Waits for a call to a vendor that hangs. Once it does, time passes at once.
+async fn outwait<T>(call: impl Future<Output = T>, does_hang: impl Fn() -> bool) -> T {
+    let skipping = async {
+        until(does_hang).await;
+        tokio::time::pause();
+        pending().await
+    };
+    let ended = tokio::select! {
+        ended = call => ended,
+        never = skipping => never,
+    };
+    tokio::time::resume();
+    ended
+}
+
+/// The reason for the next interruption.
+async fn interruption(calls: &mut UnboundedReceiver<SinkCall>) -> String {
+    loop {
+        if let SinkCall::Link(Link::Down(cause)) = calls.recv().await.unwrap() {
+            return cause.to_string();
+        }
     }
 }
 
@@ -260,6 +284,68 @@ async fn a_dead_connection_is_replaced() {
     })
     .await;
     assert!(down.as_str().contains("heartbeats"), "{down}");
+}
+
+#[tokio::test]
+async fn a_gateway_that_hangs_is_left() {
+    let (bot, fake) = discord().await;
+    fake.lock().unwrap().hangs = Some("HELLO");
+    let (sink, mut calls) = TestSink::new(9);
+    let recovery = async {
+        let down = interruption(&mut calls).await;
+        fake.lock().unwrap().hangs = None;
+        begun(&fake, 1).await;
+        down
+    };
+    let down = outwait(listen(&*bot, None, &sink, recovery), || !fake.lock().unwrap().asked.is_empty()).await;
+    assert!(down.contains("does not answer in time"), "{down}");
+}
+
+#[tokio::test]
+async fn calls_that_hang_lose_no_event() {
+    let (bot, fake) = discord().await;
+    let (sink, mut calls) = TestSink::new(99);
+    let hangs = |request: Option<&'static str>| fake.lock().unwrap().hangs = request;
+    let is_asked = |request: &str| !fake.lock().unwrap().bodies(request).is_empty();
+    let text = async {
+        begun(&fake, 1).await;
+        hangs(Some("GET channels/200"));
+        fake.lock().unwrap().says(2001, 200, "<@7> look");
+        interruption(&mut calls).await;
+        hangs(None);
+        next(&mut calls).await.0.text
+    };
+    let text = outwait(listen(&*bot, None, &sink, text), || is_asked("GET channels/200")).await;
+    assert_eq!(text, "look");
+    // A tap that Discord does not know to have arrived counts as well.
+    let tap = async {
+        begun(&fake, 2).await;
+        hangs(Some("POST interactions/"));
+        fake.lock().unwrap().happens("INTERACTION_CREATE", tapped(800, "A-1:abc:yes"));
+        loop {
+            if let Some(SinkCall::Admitted(events, _)) = calls.recv().await
+                && let [Event::Pressed(press)] = &events[..]
+            {
+                return press.value.clone();
+            }
+        }
+    };
+    let callback = "POST interactions/800/tap-800/callback";
+    let value = outwait(listen(&*bot, None, &sink, tap), || is_asked(callback)).await;
+    assert_eq!((value.as_str(), fake.lock().unwrap().resumed.len()), ("A-1:abc:yes", 1));
+}
+
+#[tokio::test]
+async fn a_message_without_an_answer_is_sent_once() {
+    let (bot, fake) = discord().await;
+    fake.lock().unwrap().hangs = Some("POST channels/50/messages");
+    let said = text("x");
+    let part = part(&said, "50");
+    let lost = outwait(bot.send(&part), || !fake.lock().unwrap().sent.is_empty()).await;
+    assert!(matches!(lost, Err(Failure::Unknown(_))), "{lost:?}");
+    fake.lock().unwrap().hangs = None;
+    bot.send(&part).await.unwrap();
+    assert_eq!(fake.lock().unwrap().sent.len(), 1);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 use std::{
     collections::VecDeque,
+    future::pending,
     net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
@@ -57,6 +58,8 @@ pub struct Fake {
     pub is_deaf: bool,
     /// Milliseconds between heartbeats, if they are few.
     pub beat: Option<u64>,
+    /// Requests that begin so take effect, but get no answer. `HELLO`: neither do connections.
+    pub hangs: Option<&'static str>,
     /// Counts connections that were cut.
     cut: u64,
     /// Whether the session can be resumed.
@@ -331,10 +334,17 @@ async fn answer(
         asked.as_object_mut().unwrap().remove("payload_json");
         asked.as_object_mut().unwrap().extend(fields);
     }
-    let mut fake = fake.lock().unwrap();
-    fake.asked.push((format!("{method} {path}"), asked.clone()));
-    let answer = fake.judge(&method, &path, uri.query().unwrap_or_default(), &asked);
-    let reset = if path.starts_with("gateway") { None } else { fake.exhausts.pop_front() };
+    let request = format!("{method} {path}");
+    let (answer, reset, hangs) = {
+        let mut fake = fake.lock().unwrap();
+        fake.asked.push((request.clone(), asked.clone()));
+        let answer = fake.judge(&method, &path, uri.query().unwrap_or_default(), &asked);
+        let reset = if path.starts_with("gateway") { None } else { fake.exhausts.pop_front() };
+        (answer, reset, fake.hangs)
+    };
+    if hangs.is_some_and(|begin| request.starts_with(begin)) {
+        pending::<()>().await;
+    }
     respond(answer, reset)
 }
 
@@ -361,10 +371,13 @@ async fn socket(State(fake): State<Shared>, upgrade: WebSocketUpgrade) -> Respon
 
 /// Serves one connection until it is cut or closed.
 async fn serve_socket(mut socket: WebSocket, fake: Shared) {
-    let (cut, beat) = {
+    let (cut, beat, hangs) = {
         let fake = fake.lock().unwrap();
-        (fake.cut, fake.beat.unwrap_or(41_250))
+        (fake.cut, fake.beat.unwrap_or(41_250), fake.hangs)
     };
+    if hangs == Some("HELLO") {
+        pending::<()>().await;
+    }
     let hello = json!({"op": 10, "d": {"heartbeat_interval": beat}});
     let _ = socket.send(Message::text(hello.to_string())).await;
     let mut sent = None;
