@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use muster_egress::{ASKED, CrossingDecision, CrossingRequest, HostServices};
 use muster_protocol::plan::{
-    Action, ActionCall, ActionOutcome, Crossing, PlanRequest, PlanResponse, tool_of_action,
+    Action, ActionCall, ActionOutcome, Crossing, MCP_KIND, PlanRequest, PlanResponse, tool_of_action,
 };
 use serde_json::Value;
 
@@ -15,11 +15,6 @@ use crate::{
     bounds::{NETWORK_WAIT, SOON},
     gate::Outlet,
 };
-
-pub const AWAY: &str = "The control plane can't be reached. Try again later.";
-
-/// The kind of these tools, as of MCP servers'.
-const TOOL_KIND: &str = "other";
 
 impl Outlet {
     /// The actions that the agent may use in a conversation. `None`: the control plane can't be reached.
@@ -38,7 +33,7 @@ impl Outlet {
         let begun = Instant::now();
         let tool = tool_of_action(name);
         let title = format!("Use {tool}");
-        let (tool_kind, input) = (TOOL_KIND.to_owned(), arguments.clone());
+        let (tool_kind, input) = (MCP_KIND.to_owned(), arguments.clone());
         let crossing = Crossing { tool, tool_kind, mcp_server_id: None, input };
         let asking = CrossingRequest { crossing, conversation_id: Some(conversation_id), title };
         match self.judge(asking).await {

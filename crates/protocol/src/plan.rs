@@ -41,6 +41,9 @@ pub enum PlanRequest {
 /// The name of Muster's own MCP server.
 const OWN_SERVER: &str = "muster";
 
+/// The [`Crossing::tool_kind`] of MCP servers' tools and of actions.
+pub const MCP_KIND: &str = "other";
+
 /// The tool of an action, as in [`Crossing::tool`].
 #[must_use]
 pub fn tool_of_action(action: &str) -> String {

@@ -8,7 +8,7 @@ use std::{slice, time::Duration};
 
 use muster_protocol::{
     is_too_deep,
-    plan::{Action as OfferedAction, ActionCall, ActionOutcome, tool_of_action},
+    plan::{Action as OfferedAction, ActionCall, ActionOutcome, MCP_KIND, tool_of_action},
 };
 use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 use serde_json::{Value, json};
@@ -42,9 +42,6 @@ use crate::{
     },
 };
 
-/// The kind of these tools, as of MCP servers'.
-const TOOL_KIND: &str = "other";
-
 /// The actions that the agent may use in a conversation.
 ///
 /// # Errors
@@ -61,7 +58,7 @@ pub async fn offered_actions(
     let rules = agents::load_approval_rules(&tx, agent.id).await?;
     let actions = actions_of(&tx, &conversation).await?;
     tx.rollback().await?;
-    let usable = actions.iter().filter(|action| !rules.disables(TOOL_KIND, &tool_of_action(action.name)));
+    let usable = actions.iter().filter(|action| !rules.disables(MCP_KIND, &tool_of_action(action.name)));
     usable.map(offer).collect()
 }
 
