@@ -34,7 +34,7 @@ use crate::{
         Transport, Unit,
     },
     network::Network,
-    reaction::Reaction,
+    reaction::react,
 };
 
 /// <https://discord.com/developers/docs/topics/rate-limits>. Discord states other limits in its responses only.
@@ -54,27 +54,10 @@ static TRAITS: Traits = Traits {
     largest_out: 10 * 1024 * 1024,
 };
 
-const REACT: Action = Action {
-    name: "react",
-    title: "React",
-    description: "Puts an emoji on a message that you received, such as 👀 while you work on it.",
-    schema: r#"{
-        "type": "object", "additionalProperties": false, "required": ["emoji"],
-        "properties": {
-            "emoji": {
-                "type": "string",
-                "description": "The emoji itself: 👍 👀 ✅ 🎉 🤔 …, or one of the server's own as `name:id`."
-            },
-            "message": {
-                "type": "integer", "minimum": 1, "default": 1,
-                "description": "Which message, counted backwards from the last one: 1 is the last."
-            }
-        }
-    }"#,
-    check: Reaction::check,
-    risk: 20,
-    is_idempotent: true,
-};
+const REACT: Action = react!(
+    "Puts an emoji on a message that you received, such as 👀 while you work on it.",
+    "The emoji itself: 👍 👀 ✅ 🎉 🤔 …, or one of the server's own as `name:id`."
+);
 
 /// The bits of permissions: to view channels, to send messages there and in threads, to add reactions, to attach files,
 /// and to read the history, which replies and missed messages need.

@@ -2,7 +2,7 @@
 //! one.
 
 use http::Method;
-use reqwest::multipart::{Form, Part as FormPart};
+use reqwest::multipart::Form;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use url::form_urlencoded;
@@ -10,6 +10,7 @@ use url::form_urlencoded;
 use super::api::Api;
 use crate::{
     contract::{ActionCall, Attachment, Button, Failure, Part, Receipt},
+    network::file_part,
     reaction::Reaction,
 };
 
@@ -90,8 +91,6 @@ fn row(buttons: &[Button]) -> Value {
 async fn upload(api: &Api, messages: &str, part: &Part<'_>, file: &Attachment) -> Result<Value, Failure> {
     let mut message = new_message(part);
     message["attachments"] = json!([{"id": 0}]);
-    let bytes = || FormPart::stream(file.content.clone()).file_name(file.name.clone());
-    let bytes = bytes().mime_str(&file.media_type).or_else(|_| bytes().mime_str("application/octet-stream"));
-    let bytes = bytes.map_err(|_| Failure::Refused("The file's type can't be sent.".into()))?;
-    api.upload(messages, Form::new().text("payload_json", message.to_string()).part("files[0]", bytes)).await
+    let form = Form::new().text("payload_json", message.to_string()).part("files[0]", file_part(file)?);
+    api.upload(messages, form).await
 }
