@@ -230,7 +230,6 @@ impl Listener<'_> {
                 let messages = page.as_array().cloned().unwrap_or_default();
                 for message in messages.iter().rev() {
                     self.take("MESSAGE_CREATE", message, None).await?;
-                    self.position.note(message, false);
                 }
                 let is_same = self.position.chats.get(&chat) == Some(&after);
                 if messages.len() < bounds::LIST || is_same {

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use super::events::{Snowflake, User};
-use crate::{bounds, quoting::short_name};
+use crate::quoting::short_name;
 
 /// Replaces mentions, emoji and times by words, and removes mentions of `me`.
 pub fn to_markdown(text: &str, me: Option<Snowflake>, mentions: &[User]) -> String {
@@ -12,10 +12,11 @@ pub fn to_markdown(text: &str, me: Option<Snowflake>, mentions: &[User]) -> Stri
     while let Some(at) = rest.find('<') {
         let (before, from) = rest.split_at(at);
         read.push_str(before);
-        // A text may begin any number of forms without an end.
-        let end = from.bytes().take(bounds::NAME).position(|byte| byte == b'>');
-        let words = end.and_then(|end| Some((read_form(&from[1..end], me, mentions)?, &from[end + 1..])));
-        let (words, after) = words.unwrap_or_else(|| ("<".to_owned(), &from[1..]));
+        let inside = &from[1..];
+        // A form has no `<`. So each byte is searched once.
+        let end = inside.find(['<', '>']).filter(|end| inside[*end..].starts_with('>'));
+        let words = end.and_then(|end| Some((read_form(&inside[..end], me, mentions)?, &inside[end + 1..])));
+        let (words, after) = words.unwrap_or_else(|| ("<".to_owned(), inside));
         let is_double_space = words.is_empty() && (read.is_empty() || read.ends_with(' '));
         rest = if is_double_space { after.strip_prefix(' ').unwrap_or(after) } else { after };
         read.push_str(&words);
