@@ -1,6 +1,6 @@
 //! Discord's messages, and taps on buttons: <https://discord.com/developers/docs/resources/message>.
 
-use std::fmt;
+use std::{fmt, iter};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, de::Error as _};
@@ -50,6 +50,8 @@ pub struct Chat {
     /// The channel; of a thread, the one that it is in.
     place: Option<String>,
     title: Option<OneLine>,
+    /// The bot's roles there.
+    roles: Vec<Snowflake>,
 }
 
 impl Chat {
@@ -62,8 +64,8 @@ impl Chat {
         Self { is_private: true, ..Self::default() }
     }
 
-    /// From Discord's description.
-    pub fn read(channel: &Value) -> Self {
+    /// From Discord's descriptions of the channel, and of the bot as a member of its server.
+    pub fn read(channel: &Value, member: &Value) -> Self {
         let place = match channel["type"].as_u64() {
             Some(1) => return Self::direct(),
             // Threads.
@@ -74,6 +76,7 @@ impl Chat {
             is_private: false,
             place: place.as_str().map(str::to_owned),
             title: channel["name"].as_str().and_then(OneLine::title),
+            roles: Vec::deserialize(&member["roles"]).unwrap_or_default(),
         }
     }
 }
@@ -112,6 +115,8 @@ struct Message {
     edited_timestamp: Option<String>,
     #[serde(default)]
     mentions: Vec<User>,
+    #[serde(default)]
+    mention_roles: Vec<Snowflake>,
     message_reference: Option<Reference>,
 }
 
@@ -225,8 +230,10 @@ fn read_message(
         return Ok(None);
     }
     let of_app = message.author.bot || message.webhook_id.is_some();
-    let is_named = message.mentions.iter().any(|user| user.id == me);
-    let mut text = compose_text(raw, me, of_app);
+    let ours: Vec<Snowflake> = iter::once(me).chain(chat.roles.iter().copied()).collect();
+    let mut named = message.mentions.iter().map(|user| user.id).chain(message.mention_roles.iter().copied());
+    let is_named = named.any(|id| ours.contains(&id));
+    let mut text = compose_text(raw, &ours, of_app);
     // Edits add no files.
     let files = read_files(raw);
     if is_edit && text.is_empty() && !files.is_empty() {
@@ -280,21 +287,21 @@ fn origin(message: &Message, chat: &Chat) -> Origin {
 }
 
 /// The text, what the message shows beside it, and a forwarded message.
-fn compose_text(raw: &Value, me: Snowflake, of_app: bool) -> String {
-    let said = escape_notes(&join_paragraphs(&[&words(raw, Some(me)), &content::app_text(raw, of_app)]));
+fn compose_text(raw: &Value, ours: &[Snowflake], of_app: bool) -> String {
+    let said = escape_notes(&join_paragraphs(&[&words(raw, ours), &content::app_text(raw, of_app)]));
     let forwarded = snapshots(raw).map(|part| {
         let said =
-            join_paragraphs(&[&words(part, None), &content::app_text(part, true), &content::notes(part)]);
+            join_paragraphs(&[&words(part, &[]), &content::app_text(part, true), &content::notes(part)]);
         quote("Forwarded from another chat", &said)
     });
     let forwarded = forwarded.collect::<Vec<_>>().join("\n\n");
     join_paragraphs(&[&said, &content::notes(raw), &forwarded])
 }
 
-/// The text of a message, without mentions of `me`.
-fn words(raw: &Value, me: Option<Snowflake>) -> String {
+/// The text of a message, without mentions of `ours`.
+fn words(raw: &Value, ours: &[Snowflake]) -> String {
     let mentions = Vec::<User>::deserialize(&raw["mentions"]).unwrap_or_default();
-    to_markdown(raw["content"].as_str().unwrap_or_default(), me, &mentions)
+    to_markdown(raw["content"].as_str().unwrap_or_default(), ours, &mentions)
 }
 
 /// The forwarded messages in a message.
@@ -309,14 +316,14 @@ fn context(raw: &Value, me: Snowflake) -> String {
     if author.id == me {
         return String::new();
     }
-    let said = [words(answered, None), content::app_text(answered, author.bot), content::notes(answered)];
+    let said = [words(answered, &[]), content::app_text(answered, author.bot), content::notes(answered)];
     let said = join_paragraphs(&said.each_ref().map(String::as_str));
     quote(&format!("In answer to what {} wrote", bracket_name(author.name())), &said)
 }
 
 /// The files of a message and of a forwarded one.
 fn read_files(raw: &Value) -> Vec<RemoteFile> {
-    let all = std::iter::once(raw).chain(snapshots(raw));
+    let all = iter::once(raw).chain(snapshots(raw));
     let all = all.flat_map(|message| message["attachments"].as_array().into_iter().flatten());
     all.filter_map(|file| File::deserialize(file).ok())
         .map(|file| RemoteFile {

@@ -296,8 +296,13 @@ impl Listener<'_> {
         if let Some(chat) = self.known.get(&id) {
             return Ok(chat.clone());
         }
-        let found = self.get(&format!("channels/{id}")).await?;
-        let chat = Chat::read(&found.unwrap_or_else(|| json!({"id": id.to_string()})));
+        let channel = self.get(&format!("channels/{id}")).await?;
+        let channel = channel.unwrap_or_else(|| json!({"id": id.to_string()}));
+        let member = match Snowflake::of(&channel["guild_id"]) {
+            Some(server) => self.get(&format!("guilds/{server}/members/{}", self.position.me)).await?,
+            None => None,
+        };
+        let chat = Chat::read(&channel, &member.unwrap_or_default());
         // Members of a server may open any number of threads.
         if self.known.len() >= 1000 {
             self.known.clear();

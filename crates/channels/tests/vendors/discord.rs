@@ -198,10 +198,19 @@ async fn threads_and_replies() {
                 json!({"content": "What?", "author": {"id": "7", "username": "muster_bot"}});
             fake.happens("MESSAGE_CREATE", reply);
             fake.says(2003, 200, "to others");
+            let mut role = said(2004, 200, "<@&6> you too");
+            role["mention_roles"] = json!(["6"]);
+            fake.happens("MESSAGE_CREATE", role);
         }
-        [next(&mut calls).await.0, next(&mut calls).await.0, next(&mut calls).await.0]
+        let mut read = Vec::new();
+        while read.len() < 4 {
+            read.push(next(&mut calls).await.0);
+        }
+        read
     };
-    let [named, reply, aside] = listen(&*bot, None, &sink, read).await;
+    let read = listen(&*bot, None, &sink, read).await;
+    let [named, reply, aside, role] = &read[..] else { panic!() };
+    assert_eq!((role.text.as_str(), role.is_addressed), ("you too", true));
     assert_eq!((named.text.as_str(), named.origin.place.as_deref()), ("look", Some("200")));
     assert_eq!((named.thread.target.as_str(), named.thread.title.as_deref()), ("300", Some("Order 7")));
     assert_eq!(

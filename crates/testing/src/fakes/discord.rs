@@ -1,5 +1,5 @@
-//! A fake Discord with its gateway: <https://discord.com/developers/docs>. Ada (5) and the bot (7) are in a server (100)
-//! with a channel (200) and a thread of it (300), and have direct chats (50 to 99).
+//! A fake Discord with its gateway: <https://discord.com/developers/docs>. Ada (5) and the bot (7), which has a role (6),
+//! are in a server (100) with a channel (200) and a thread of it (300), and have direct chats (50 to 99).
 
 use std::{
     collections::VecDeque,
@@ -251,6 +251,9 @@ impl Fake {
                 "bot_public": true, "bot_require_code_grant": false, "verify_key": "", "flags": 1 << 19, "bot": bot()})
             }
             ("GET", ["channels", _]) if !channel(id(1)).is_null() => channel(id(1)),
+            ("GET", ["guilds", "100", "members", "7"]) => {
+                json!({"user": bot(), "roles": ["6"], "joined_at": AT, "deaf": false, "mute": false, "flags": 0})
+            }
             ("GET", ["channels", _, "messages"]) => self.page(id(1), query),
             ("POST", ["channels", _, "messages"]) => self.post(id(1), asked),
             ("PATCH", ["channels", _, "messages", _]) => sent(id(3), id(1), asked),
