@@ -51,6 +51,8 @@ pub const ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// How long to wait for something that may be given up: a client's last message, optional information, the last tasks
 /// of a shutdown.
 pub const BRIEF_WAIT: Duration = Duration::from_secs(2);
+/// How long a person may stay on another service's page. A stolen address or cookie is worthless afterwards.
+pub const AWAY: Duration = Duration::from_mins(10);
 /// How often running work is compared with the database.
 pub const RECONCILE_INTERVAL: Duration = Duration::from_secs(5);
 /// How often a file is checked for changes.

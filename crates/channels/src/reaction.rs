@@ -8,6 +8,36 @@ use crate::{
     contract::{ActionCall, Cause, Failure},
 };
 
+/// The action. `$emoji` describes how the vendor calls emoji.
+macro_rules! react {
+    ($description:literal, $emoji:literal) => {
+        $crate::contract::Action {
+            name: "react",
+            title: "React",
+            description: $description,
+            schema: concat!(
+                r#"{
+                    "type": "object", "additionalProperties": false, "required": ["emoji"],
+                    "properties": {
+                        "emoji": { "type": "string", "description": ""#,
+                $emoji,
+                r#"" },
+                        "message": {
+                            "type": "integer", "minimum": 1, "default": 1,
+                            "description": "Which message, counted backwards from the last one: 1 is the last."
+                        }
+                    }
+                }"#
+            ),
+            check: $crate::reaction::Reaction::check,
+            risk: 20,
+            is_idempotent: true,
+        }
+    };
+}
+
+pub(crate) use react;
+
 /// The arguments.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +71,9 @@ impl Reaction {
     /// The vendor's id of the message.
     pub fn message<'a>(&self, call: &ActionCall<'a>) -> Result<&'a str, Failure> {
         let found = self.message.checked_sub(1).and_then(|nth| call.received.get(nth));
-        let none = || Failure::Refused(format!("There is no message {} to react to.", self.message).into());
+        let none = || {
+            Failure::Refused(format!("This conversation has no message {} to react to.", self.message).into())
+        };
         found.map(String::as_str).ok_or_else(none)
     }
 }

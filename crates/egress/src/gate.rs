@@ -204,10 +204,7 @@ async fn route(
     held: Arc<OwnedSemaphorePermit>,
 ) -> Answer {
     let Some(rules) = shared.rules().await else {
-        return refusal(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "The control plane can't be reached. Try again later.",
-        );
+        return refusal(StatusCode::SERVICE_UNAVAILABLE, mcp::AWAY);
     };
     if rules.stopped {
         return refusal(StatusCode::FORBIDDEN, STOPPED);

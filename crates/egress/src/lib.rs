@@ -53,7 +53,7 @@ pub use self::{
     call_counts::CallCounts,
     gate::Gate,
     host_services::{CrossingDecision, CrossingRequest, HostServices, LeaseOutcome},
-    mcp::{ASKED, SessionKey, turn_away},
+    mcp::{ASKED, AWAY, SessionKey, turn_away},
     reach::{Reach, ReachError},
     rules::{NETWORK_TOOL, Rules},
     secrets::Secrets,

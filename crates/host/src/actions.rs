@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use muster_egress::{ASKED, CrossingDecision, CrossingRequest, HostServices};
 use muster_protocol::plan::{
-    Action, ActionCall, ActionOutcome, Crossing, PlanRequest, PlanResponse, tool_of_action,
+    Action, ActionCall, ActionOutcome, Crossing, MCP_KIND, PlanRequest, PlanResponse, tool_of_action,
 };
 use serde_json::Value;
 
@@ -15,14 +15,6 @@ use crate::{
     bounds::{NETWORK_WAIT, SOON},
     gate::Outlet,
 };
-
-pub const AWAY: &str = "The control plane can't be reached. Try again later.";
-
-/// The kind of these tools, as of MCP servers'.
-const TOOL_KIND: &str = "other";
-
-/// How long a call may take, with a person's decision: clients give up after a minute.
-const LONGEST_CALL: Duration = Duration::from_secs(55);
 
 impl Outlet {
     /// The actions that the agent may use in a conversation. `None`: the control plane can't be reached.
@@ -41,7 +33,7 @@ impl Outlet {
         let begun = Instant::now();
         let tool = tool_of_action(name);
         let title = format!("Use {tool}");
-        let (tool_kind, input) = (TOOL_KIND.to_owned(), arguments.clone());
+        let (tool_kind, input) = (MCP_KIND.to_owned(), arguments.clone());
         let crossing = Crossing { tool, tool_kind, mcp_server_id: None, input };
         let asking = CrossingRequest { crossing, conversation_id: Some(conversation_id), title };
         match self.judge(asking).await {
@@ -51,7 +43,8 @@ impl Outlet {
         }
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|error| error.to_string())?;
-        let wait = LONGEST_CALL.saturating_sub(begun.elapsed());
+        // With a person's decision, shorter than the minute after which clients give up.
+        let wait = Duration::from_secs(55).saturating_sub(begun.elapsed());
         let call = ActionCall {
             conversation_id,
             key: BASE64_STANDARD.encode(key),
@@ -76,6 +69,6 @@ fn describe(answer: Option<PlanResponse>) -> Result<String, String> {
         )),
         Some(PlanResponse::Refused { reason }) => Err(format!("This was not done. {reason}")),
         Some(_) => Err("The control plane's answer is invalid.".to_owned()),
-        None => Err("The control plane did not answer, so nobody knows whether this was done.".to_owned()),
+        None => Err("The control plane did not answer, so this may have been done.".to_owned()),
     }
 }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use muster_egress::turn_away;
+use muster_egress::{AWAY, turn_away};
 use muster_protocol::{
     event::{Asked, Choice, Content},
     plan::{Action, Crossing},
@@ -45,7 +45,6 @@ use tokio::{
 
 use crate::{
     acp::{decision_text, is_too_long, not_judged, short},
-    actions::AWAY,
     agent::{
         AuthoredDecision,
         home::{self, LARGEST_FILE},

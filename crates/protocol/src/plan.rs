@@ -41,13 +41,16 @@ pub enum PlanRequest {
 /// The name of Muster's own MCP server.
 const OWN_SERVER: &str = "muster";
 
+/// The [`Crossing::tool_kind`] of MCP servers' tools and of actions.
+pub const MCP_KIND: &str = "other";
+
 /// The tool of an action, as in [`Crossing::tool`].
 #[must_use]
 pub fn tool_of_action(action: &str) -> String {
     format!("{OWN_SERVER}.{action}")
 }
 
-/// The action of a tool, as in [`Crossing::tool`]. `None`: it is no tool of Muster's own MCP server.
+/// The action of a tool, as in [`Crossing::tool`]. `None`: the tool is not one of Muster's own MCP server.
 #[must_use]
 pub fn action_of_tool(tool: &str) -> Option<&str> {
     tool.strip_prefix(OWN_SERVER)?.strip_prefix('.')

@@ -325,11 +325,11 @@ impl Connection {
     async fn answer_asks(&self, mut asks: mpsc::Receiver<PlanQuestion>) -> Ended {
         let asks = stream::poll_fn(|cx| asks.poll_recv(cx));
         let mut answering = asks.map(|ask| self.answer_one(ask)).buffer_unordered(ANSWERS);
-        // A vendor that hangs delays no other answer.
+        // A vendor that hangs delays no other answer, unless a host asks for any number of actions.
         let mut acting = FuturesUnordered::new();
         loop {
             let told = tokio::select! {
-                answer = answering.next() => match answer {
+                answer = answering.next(), if acting.len() < bounds::LIST => match answer {
                     Some(Ok((id, PlanAnswer::Now(given)))) => ToHost::Told { id, given },
                     Some(Ok((id, PlanAnswer::Later(outcome)))) => {
                         acting.push(async move { ToHost::Told { id, given: outcome.await } });

@@ -16,6 +16,7 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::{
     api::middleware::{Arrival, HoldsCore, body, problem_response},
     base::{
+        bounds,
         enums::DecidedVia,
         ids::OrgId,
         problem::{Code, Problem, Result},
@@ -24,12 +25,8 @@ use crate::{
     domain::people::oidc::{Memory, Provider, Providers, Refusal, Returned, complete, joined, shown},
 };
 
-/// How long a browser may stay at the provider: a stolen cookie is worthless afterwards.
-const AWAY: Duration = Duration::from_mins(10);
 /// Bound to this browser and this host, and invisible to scripts.
 const COOKIE: &str = "__Host-muster-oidc";
-/// The largest form that a provider may have posted, in bytes: anyone can post one, and it is held in memory.
-const MAX_FORM: usize = 64 << 10;
 
 pub fn router(core: &Arc<Core>, providers: &Arc<Providers>) -> Router {
     let state = OidcState { core: Arc::clone(core), providers: Arc::clone(providers) };
@@ -67,7 +64,7 @@ async fn start_sign_in(state: &OidcState, arrival: &Arrival, name: &str) -> Resu
     arrival.charge(core, &Caller::Anonymous, Class::Reads)?;
     let now = core.clock.now();
     let panel_state = field(arrival.uri.query().unwrap_or_default(), "state").filter(|text| is_plain(text));
-    let (url, mut memory) = match provider.start_sign_in(now, now.plus(AWAY)).await {
+    let (url, mut memory) = match provider.start_sign_in(now, now.plus(bounds::AWAY)).await {
         Ok(begun) => begun,
         Err(error) => {
             let end = refused(arrival, provider, &Refusal::Provider(format!("{error:#}")));
@@ -77,7 +74,7 @@ async fn start_sign_in(state: &OidcState, arrival: &Arrival, name: &str) -> Resu
     memory.panel_state = panel_state;
     let text = serde_json::to_vec(&memory).map_err(Problem::internal)?;
     let sealed = BASE64_URL_SAFE_NO_PAD.encode(core.sealing.seal_bytes(&text, &place()));
-    redirect(url.as_str(), &cookie(provider, &sealed, AWAY))
+    redirect(url.as_str(), &cookie(provider, &sealed, bounds::AWAY))
 }
 
 fn find<'a>(providers: &'a Providers, name: &str) -> Result<&'a Provider> {
@@ -111,7 +108,7 @@ async fn posted(
 ) -> Response {
     let arrived = async {
         arrival.charge(&state.core, &Caller::Anonymous, Class::Reads)?;
-        let form = body::read(&state.core, &arrival, &Caller::Anonymous, form, MAX_FORM).await?;
+        let form = body::read(&state.core, &arrival, &Caller::Anonymous, form, bounds::TEXT).await?;
         finish_sign_in(&state, &arrival, &name, &String::from_utf8_lossy(&form)).await
     };
     arrived

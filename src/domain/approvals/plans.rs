@@ -1,13 +1,13 @@
 //! Decisions in the form that hosts receive.
 
-use muster_protocol::plan::{Answer, Crossing, Decision, Judgement};
+use muster_protocol::plan::{Answer, Crossing, Decision, Judgement, MCP_KIND};
 use sea_orm::{ColumnTrait, QueryFilter};
 
 use super::{
     NETWORK, ToolRequest,
     entity::approvals,
     reports::audit_assessment,
-    risk_check::{MCP_KIND, RiskDecision, assess_risk, rule_of_action},
+    risk_check::{RiskDecision, assess_risk, rule_of_action},
 };
 use crate::{
     base::{

@@ -6,6 +6,7 @@ use std::time::Duration;
 use muster_protocol::{
     Command,
     event::{Asked, Request},
+    plan::MCP_KIND,
 };
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder, sea_query::Expr};
 use serde_json::json;
@@ -15,7 +16,7 @@ use super::{
     entity::approvals,
     question::{Choice, Question},
     raise::raise,
-    risk_check::{MCP_KIND, RiskAssessment, RiskDecision, assess_risk, rule_of_action, severity},
+    risk_check::{RiskAssessment, RiskDecision, assess_risk, rule_of_action, severity},
 };
 use crate::{
     base::{

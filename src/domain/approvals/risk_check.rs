@@ -3,7 +3,10 @@
 //! The risk rules (`core/config/risk.rs`) rate the action; the agent's thresholds decide. Each decision that needs no
 //! person leaves an entry in the audit log, and a refusal is also shown in the conversation.
 
-use muster_protocol::{DEEPEST, plan::action_of_tool};
+use muster_protocol::{
+    DEEPEST,
+    plan::{MCP_KIND, action_of_tool},
+};
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder};
 
 use super::{
@@ -32,9 +35,6 @@ pub const BLOCK: i64 = 90;
 
 /// The name of the rule in the audit log, where the risk of an MCP server's tool has decided.
 const OF_TOOL: &str = "risk of the tool";
-
-/// The kind of MCP servers' tools, as agents and gates report it.
-pub(super) const MCP_KIND: &str = "other";
 
 /// The consequence of an action's risk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ pub fn assess_risk(
 }
 
 /// The rule for a tool that is an action at a channel's vendor. If none of the risk rules applies, its own risk counts.
-/// `None`: it is no such tool.
+/// `None`: it is another tool.
 pub(super) fn rule_of_action(rules: &RiskRules, tool: &str, input: &serde_json::Value) -> Option<ToolRule> {
     let own = muster_channels::action_risk(action_of_tool(tool)?)?;
     let is_named = rules.judge(MCP_KIND, tool, input).rule.is_some();

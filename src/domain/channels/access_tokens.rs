@@ -37,8 +37,6 @@ use crate::{
 
 /// How long before its end a token is refreshed, so that it does not lapse during a call.
 const AHEAD: Duration = Duration::from_mins(5);
-/// The lease of a process that refreshes, also of one that died. Longer than a vendor may take to answer.
-const LEASE: Duration = Duration::from_mins(1);
 
 const ACCESS: &str = "oauth_access_token";
 const REFRESH: &str = "oauth_refresh_token";
@@ -181,7 +179,8 @@ async fn refresh(scope: &Scope, id: ChannelId, until: Timestamp) -> Result<Optio
     store(scope, id, token.as_ref(), refreshed).await
 }
 
-/// Takes the lease to refresh the token that lapses at `until`. Returns the channel.
+/// Takes the lease to refresh the token that lapses at `until`. Returns the channel. A process that died has the lease
+/// for as long as well.
 async fn take_lease(scope: &Scope, id: ChannelId, until: Timestamp) -> Result<Option<Model>> {
     let tx = scope.begin().await?;
     let free = Condition::any()
@@ -189,7 +188,9 @@ async fn take_lease(scope: &Scope, id: ChannelId, until: Timestamp) -> Result<Op
         .add(Column::OauthRefreshingUntil.lte(tx.now));
     let lease = tx.scope.update::<Entity>().filter(Column::Id.eq(id));
     let lease = lease.filter(Column::OauthAccessUntil.eq(until)).filter(free);
-    let lease = lease.col_expr(Column::OauthRefreshingUntil, Expr::value(tx.now.plus(LEASE)));
+    // Longer than a vendor may take to answer.
+    let end = tx.now.plus(Duration::from_mins(1));
+    let lease = lease.col_expr(Column::OauthRefreshingUntil, Expr::value(end));
     let taken = lease.exec_with_returning(tx.connection()).await?.pop();
     tx.commit().await?;
     Ok(taken)

@@ -7,8 +7,6 @@
 //!
 //! The application is the organization's own (`provider_oauth_client_id`), or the installation's.
 
-use std::time::Duration;
-
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use muster_channels::{Failure, oauth};
 use openidconnect::{PkceCodeChallenge, PkceCodeVerifier};
@@ -38,9 +36,6 @@ use crate::{
     domain::orgs,
 };
 
-/// How long a person may stay at the vendor. A stolen address is worthless afterwards.
-const AWAY: Duration = Duration::from_mins(10);
-
 /// An authorization that has begun.
 pub struct Authorization {
     /// The vendor's page.
@@ -62,7 +57,7 @@ pub async fn authorize(scope: &Scope, id: ChannelId) -> Result<Authorization> {
     let url = server.authorization_url(&redirect(core), &state, challenge.as_str()).map_err(refused)?;
     let tx = scope.begin().await?;
     let channel = load(&tx, id).await?;
-    let (agent, expires_at) = (channel.agent_id, tx.now.plus(AWAY));
+    let (agent, expires_at) = (channel.agent_id, tx.now.plus(bounds::AWAY));
     let mut row = channel.into_active_model();
     row.oauth_state_hash = Set(Some(hash(&state)));
     row.oauth_state_session = Set(Some(session));
@@ -191,7 +186,7 @@ pub(super) async fn server(scope: &Scope, channel: &Model) -> Result<oauth::Serv
         access.ok_or_else(|| unsupported(format!("{transport} channels have no account to connect.")))?;
     let client = client(scope, transport).await?.ok_or_else(|| {
         let (vendor, remedy) = (access.vendor_name(), remedy(transport));
-        unsupported(format!("There is no application at {vendor} to connect accounts with. {remedy}"))
+        unsupported(format!("Accounts at {vendor} can't be connected without an application there. {remedy}"))
     })?;
     Ok(oauth::Server::new(access, client, &scope.core.network))
 }

@@ -8,7 +8,7 @@ use std::{slice, time::Duration};
 
 use muster_protocol::{
     is_too_deep,
-    plan::{Action as OfferedAction, ActionCall, ActionOutcome, tool_of_action},
+    plan::{Action as OfferedAction, ActionCall, ActionOutcome, MCP_KIND, tool_of_action},
 };
 use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 use serde_json::{Value, json};
@@ -42,12 +42,6 @@ use crate::{
     },
 };
 
-/// The kind of these tools, as of MCP servers'.
-const TOOL_KIND: &str = "other";
-
-/// The maximum wait for an outcome: clients give up on a call after about a minute.
-const PATIENCE: Duration = Duration::from_secs(20);
-
 /// The actions that the agent may use in a conversation.
 ///
 /// # Errors
@@ -64,7 +58,7 @@ pub async fn offered_actions(
     let rules = agents::load_approval_rules(&tx, agent.id).await?;
     let actions = actions_of(&tx, &conversation).await?;
     tx.rollback().await?;
-    let usable = actions.iter().filter(|action| !rules.disables(TOOL_KIND, &tool_of_action(action.name)));
+    let usable = actions.iter().filter(|action| !rules.disables(MCP_KIND, &tool_of_action(action.name)));
     usable.map(offer).collect()
 }
 
@@ -94,7 +88,7 @@ pub struct Acting {
 pub async fn act(scope: &Scope, agent: AgentId, generation: i64, call: ActionCall) -> Result<Acting> {
     // Before the delivery exists, so that no change of it is missed.
     let changes = scope.core.events.subscribe(scope.org, &Caller::System);
-    let wait = Duration::from_millis(call.wait_ms.max(0).cast_unsigned()).min(PATIENCE);
+    let wait = Duration::from_millis(call.wait_ms.max(0).cast_unsigned()).min(bounds::NETWORK_WAIT);
     let tx = scope.begin().await?;
     let agent = agents::lock_present(&tx, agent, generation).await?;
     let conversation = load_of(&tx, &agent, ConversationId(call.conversation_id)).await?;

@@ -214,7 +214,7 @@ async fn a_revoked_authorization_switches_the_channel_off() {
     let google = Google::connected().await;
     let on = "UPDATE channels SET is_active = TRUE, inactive_reason = NULL WHERE id = $1";
     google.app.execute(on, vec![google.channel.into()]).await;
-    // An application that the vendor does not know is no end.
+    // An application unknown to the vendor does not end it.
     let (app, unknown) = (&google.app, json!({ "i": "unknown", "s": "secret" }));
     let set = async |application: &Value| {
         let variables = json!({ "o": app.org, "i": application["i"], "s": application["s"] });

@@ -196,7 +196,7 @@ async fn what_may_not_be_used_is_neither_offered_nor_done() {
 }
 
 #[tokio::test]
-async fn a_vendor_that_hangs_leaves_it_queued_and_delays_no_other_answer() {
+async fn a_hanging_vendor_leaves_it_queued_and_delays_no_other_answer() {
     let (app, telegram) = with_telegram().await;
     let scene = Scene::at_telegram(&app, &telegram).await;
     let answer = hold(&telegram, "setMessageReaction");

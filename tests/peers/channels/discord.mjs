@@ -42,6 +42,8 @@ async function talk() {
   show({ sent: asked.content, to: asked.channelId, once: asked.id === again.id });
   const edited = await asked.edit({ content: "Deleted", components: [], flags: MessageFlags.SuppressEmbeds });
   show({ edited: edited.content, buttons: edited.components.length });
+  // The second time it is there already.
+  for (let nth = 0; nth < 2; nth++) await asked.react("👀");
   const file = { attachment: Buffer.from("bytes of b"), name: "b.txt" };
   const sending = { content: "", files: [file], flags: MessageFlags.SuppressEmbeds, nonce: "n2", enforceNonce: true };
   const sent = await direct.send(sending);

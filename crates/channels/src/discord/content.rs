@@ -56,5 +56,5 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn text(value: &Value) -> String {
-    to_markdown(value.as_str().unwrap_or_default(), None, &[])
+    to_markdown(value.as_str().unwrap_or_default(), &[], &[])
 }

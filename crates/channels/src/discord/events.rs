@@ -1,6 +1,6 @@
 //! Discord's messages, and taps on buttons: <https://discord.com/developers/docs/resources/message>.
 
-use std::fmt;
+use std::{fmt, iter};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, de::Error as _};
@@ -14,15 +14,6 @@ use crate::{
 
 /// Written messages: ordinary, replies, and what apps answer to commands. Others are service messages.
 const WRITTEN: [u64; 4] = [0, 19, 20, 23];
-const REPLY: u64 = 19;
-/// The type of a direct chat.
-const DIRECT: u64 = 1;
-/// The types of threads.
-const THREADS: [u64; 3] = [10, 11, 12];
-/// The type of a tap.
-const COMPONENT: u64 = 3;
-/// A tap in a direct chat with the bot.
-const WITH_BOT: u64 = 1;
 
 /// An id, which Discord writes as a string. It begins with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,30 +50,33 @@ pub struct Chat {
     /// The channel; of a thread, the one that it is in.
     place: Option<String>,
     title: Option<OneLine>,
+    /// The bot's roles there.
+    roles: Vec<Snowflake>,
 }
 
 impl Chat {
     /// Whether an event says by itself that its chat is direct.
     pub fn is_direct(event: &Value) -> bool {
-        event["channel_type"] == DIRECT
+        event["channel_type"] == 1
     }
 
     pub fn direct() -> Self {
         Self { is_private: true, ..Self::default() }
     }
 
-    /// From Discord's description.
-    pub fn read(channel: &Value) -> Self {
-        let kind = channel["type"].as_u64();
-        if kind == Some(DIRECT) {
-            return Self::direct();
-        }
-        let is_thread = kind.is_some_and(|kind| THREADS.contains(&kind));
-        let place = if is_thread { &channel["parent_id"] } else { &channel["id"] };
+    /// From Discord's descriptions of the channel, and of the bot as a member of its server.
+    pub fn read(channel: &Value, member: &Value) -> Self {
+        let place = match channel["type"].as_u64() {
+            Some(1) => return Self::direct(),
+            // Threads.
+            Some(10..=12) => &channel["parent_id"],
+            _ => &channel["id"],
+        };
         Self {
             is_private: false,
             place: place.as_str().map(str::to_owned),
             title: channel["name"].as_str().and_then(OneLine::title),
+            roles: Vec::deserialize(&member["roles"]).unwrap_or_default(),
         }
     }
 }
@@ -121,7 +115,15 @@ struct Message {
     edited_timestamp: Option<String>,
     #[serde(default)]
     mentions: Vec<User>,
+    #[serde(default)]
+    mention_roles: Vec<Snowflake>,
     message_reference: Option<Reference>,
+}
+
+impl Message {
+    fn is_reply(&self) -> bool {
+        self.r#type == 19
+    }
 }
 
 #[derive(Deserialize)]
@@ -151,6 +153,13 @@ struct Interaction {
     data: Option<Component>,
 }
 
+impl Interaction {
+    /// Whether it is a tap that can be answered.
+    fn is_tap(&self) -> bool {
+        self.r#type == 3 && is_segment(&self.token)
+    }
+}
+
 #[derive(Deserialize)]
 struct Pressed {
     id: Snowflake,
@@ -177,8 +186,7 @@ pub fn decode(name: &str, event: &Value, me: Snowflake, chat: &Chat) -> Result<O
 /// The path of the immediate response to a tap.
 pub fn tap_response(event: &Value) -> Option<String> {
     let tap = Interaction::deserialize(event).ok()?;
-    let is_tap = tap.r#type == COMPONENT && is_segment(&tap.token);
-    is_tap.then(|| format!("interactions/{}/{}/callback", tap.id, tap.token))
+    tap.is_tap().then(|| format!("interactions/{}/{}/callback", tap.id, tap.token))
 }
 
 /// Whether a token is one segment of a path.
@@ -187,12 +195,13 @@ fn is_segment(token: &str) -> bool {
 }
 
 fn read_press(tap: Interaction) -> Option<Event> {
-    if tap.r#type != COMPONENT || !is_segment(&tap.token) {
+    if !tap.is_tap() {
         return None;
     }
     let user = tap.user.or_else(|| tap.member.and_then(|member| member.user))?;
     let channel = tap.channel_id?;
-    let is_private = tap.context == Some(WITH_BOT);
+    // A direct chat with the bot.
+    let is_private = tap.context == Some(1);
     Some(Event::Pressed(ButtonPress {
         key: format!("press:{}", tap.id),
         origin: Origin {
@@ -221,22 +230,24 @@ fn read_message(
         return Ok(None);
     }
     let of_app = message.author.bot || message.webhook_id.is_some();
-    let is_named = message.mentions.iter().any(|user| user.id == me);
-    let mut text = compose_text(raw, me, of_app);
+    let ours: Vec<Snowflake> = iter::once(me).chain(chat.roles.iter().copied()).collect();
+    let mut named = message.mentions.iter().map(|user| user.id).chain(message.mention_roles.iter().copied());
+    let is_named = named.any(|id| ours.contains(&id));
+    let mut text = compose_text(raw, &ours, of_app);
     // Edits add no files.
     let files = read_files(raw);
     if is_edit && text.is_empty() && !files.is_empty() {
         text.push_str("[Only this message's files are left]");
     }
-    let is_reply = Snowflake::of(&raw["referenced_message"]["author"]["id"]) == Some(me);
-    let is_addressed = chat.is_private || is_named || is_reply;
+    let answers_us = Snowflake::of(&raw["referenced_message"]["author"]["id"]) == Some(me);
+    let is_addressed = chat.is_private || is_named || answers_us;
     if text.is_empty() && files.is_empty() && !is_named {
         let nothing = "This Discord message has nothing that can be carried.";
         return if is_addressed { Err(Refusal::Malformed(nothing.into())) } else { Ok(None) };
     }
     let (id, target) = (message.id.to_string(), message.channel_id.to_string());
     let answered = message.message_reference.as_ref().and_then(|reference| reference.message_id);
-    let answers = answered.filter(|_| message.r#type == REPLY).map(|id| id.to_string());
+    let answers = answered.filter(|_| message.is_reply()).map(|id| id.to_string());
     Ok(Some(Event::Message(Box::new(Inbound {
         key: Some(edit.map_or_else(|| id.clone(), |at| format!("{id}:{at}"))),
         thread: Thread {
@@ -258,7 +269,7 @@ fn read_message(
         proof: Proof::Vendor,
         is_addressed,
         labels: Vec::new(),
-        context: if is_reply { String::new() } else { context(raw, me) },
+        context: if message.is_reply() { context(raw, me) } else { String::new() },
         text,
         files: if is_edit { Vec::new() } else { files },
         at: message.id.time(),
@@ -276,21 +287,21 @@ fn origin(message: &Message, chat: &Chat) -> Origin {
 }
 
 /// The text, what the message shows beside it, and a forwarded message.
-fn compose_text(raw: &Value, me: Snowflake, of_app: bool) -> String {
-    let said = escape_notes(&join_paragraphs(&[&words(raw, Some(me)), &content::app_text(raw, of_app)]));
+fn compose_text(raw: &Value, ours: &[Snowflake], of_app: bool) -> String {
+    let said = escape_notes(&join_paragraphs(&[&words(raw, ours), &content::app_text(raw, of_app)]));
     let forwarded = snapshots(raw).map(|part| {
         let said =
-            join_paragraphs(&[&words(part, None), &content::app_text(part, true), &content::notes(part)]);
+            join_paragraphs(&[&words(part, &[]), &content::app_text(part, true), &content::notes(part)]);
         quote("Forwarded from another chat", &said)
     });
     let forwarded = forwarded.collect::<Vec<_>>().join("\n\n");
     join_paragraphs(&[&said, &content::notes(raw), &forwarded])
 }
 
-/// The text of a message, without mentions of `me`.
-fn words(raw: &Value, me: Option<Snowflake>) -> String {
+/// The text of a message, without mentions of `ours`.
+fn words(raw: &Value, ours: &[Snowflake]) -> String {
     let mentions = Vec::<User>::deserialize(&raw["mentions"]).unwrap_or_default();
-    to_markdown(raw["content"].as_str().unwrap_or_default(), me, &mentions)
+    to_markdown(raw["content"].as_str().unwrap_or_default(), ours, &mentions)
 }
 
 /// The forwarded messages in a message.
@@ -298,21 +309,21 @@ fn snapshots(raw: &Value) -> impl Iterator<Item = &Value> {
     raw["message_snapshots"].as_array().into_iter().flatten().map(|snapshot| &snapshot["message"])
 }
 
-/// The replied-to text.
+/// The replied-to text, unless it is ours.
 fn context(raw: &Value, me: Snowflake) -> String {
     let answered = &raw["referenced_message"];
     let Ok(author) = User::deserialize(&answered["author"]) else { return String::new() };
-    if raw["type"] != REPLY || author.id == me {
+    if author.id == me {
         return String::new();
     }
-    let said = [words(answered, None), content::app_text(answered, author.bot), content::notes(answered)];
+    let said = [words(answered, &[]), content::app_text(answered, author.bot), content::notes(answered)];
     let said = join_paragraphs(&said.each_ref().map(String::as_str));
     quote(&format!("In answer to what {} wrote", bracket_name(author.name())), &said)
 }
 
 /// The files of a message and of a forwarded one.
 fn read_files(raw: &Value) -> Vec<RemoteFile> {
-    let all = std::iter::once(raw).chain(snapshots(raw));
+    let all = iter::once(raw).chain(snapshots(raw));
     let all = all.flat_map(|message| message["attachments"].as_array().into_iter().flatten());
     all.filter_map(|file| File::deserialize(file).ok())
         .map(|file| RemoteFile {

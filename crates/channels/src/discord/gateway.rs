@@ -21,18 +21,18 @@ use url::Url;
 use super::{INTENT, api::Api, events};
 use crate::{bounds, contract::Failure, network::Stream};
 
-/// Opcodes.
-const DISPATCH: u8 = 0;
-const HEARTBEAT: u8 = 1;
-pub const IDENTIFY: u8 = 2;
-pub const RESUME: u8 = 6;
-const RECONNECT: u8 = 7;
-const INVALID_SESSION: u8 = 9;
-const HELLO: u8 = 10;
-const HEARTBEAT_ACK: u8 = 11;
+/// A received frame.
+enum Frame {
+    Dispatch { seq: u64, name: String, event: Value },
+    Heartbeat,
+    Reconnect,
+    InvalidSession { can_resume: bool },
+    Hello { interval: Duration },
+    HeartbeatAck,
+}
 
 #[derive(Deserialize)]
-struct Frame {
+struct RawFrame {
     op: u8,
     s: Option<u64>,
     t: Option<String>,
@@ -91,19 +91,27 @@ impl Connection {
         };
         let hello = timeout(bounds::ANSWER, socket.next()).await;
         let hello = hello.map_err(|_| lost("Discord does not answer in time"))?;
-        let interval = match hello {
-            Some(Ok(Message::Text(text))) => read(&text).filter(|frame| frame.op == HELLO),
+        let hello = match hello {
+            Some(Ok(Message::Text(text))) => read(&text),
             _ => None,
         };
-        let interval = interval.and_then(|hello| hello.d["heartbeat_interval"].as_u64());
-        let interval = interval.ok_or_else(|| lost("Discord ended it at once"))?;
-        let interval = Duration::from_millis(interval).min(bounds::SILENCE);
+        let Some(Frame::Hello { interval }) = hello else { return Err(lost("Discord ended it at once")) };
+        let interval = interval.min(bounds::SILENCE);
         let next_beat = Instant::now() + interval.mul_f64(jitter());
         Ok(Self { socket, seq, interval, next_beat, is_acknowledged: true })
     }
 
-    pub async fn send(&mut self, op: u8, data: &Value) -> Result<(), Failure> {
-        let frame = Message::text(json!({"op": op, "d": data}).to_string());
+    /// Begins a session.
+    pub async fn identify(&mut self, identity: &Value) -> Result<(), Failure> {
+        self.send(&json!({"op": 2, "d": identity})).await
+    }
+
+    pub async fn resume(&mut self, session: &Value) -> Result<(), Failure> {
+        self.send(&json!({"op": 6, "d": session})).await
+    }
+
+    async fn send(&mut self, frame: &Value) -> Result<(), Failure> {
+        let frame = Message::text(frame.to_string());
         let sent = timeout(bounds::ANSWER, self.socket.send(frame)).await;
         if matches!(sent, Ok(Ok(()))) { Ok(()) } else { Err(lost("it was closed")) }
     }
@@ -154,26 +162,29 @@ impl Connection {
     }
 
     async fn take(&mut self, frame: Frame, taps: &mpsc::Sender<Tap>) -> Result<Option<Dispatch>, Ended> {
-        match frame.op {
-            DISPATCH => {
-                let Some((seq, name)) = frame.s.zip(frame.t) else { return Ok(None) };
+        match frame {
+            Frame::Dispatch { seq, name, event } => {
                 self.seq = Some(seq);
-                let acknowledged = announce_tap(&name, &frame.d, taps);
-                return Ok(Some(Dispatch { seq, name, event: frame.d, acknowledged }));
+                let acknowledged = announce_tap(&name, &event, taps);
+                return Ok(Some(Dispatch { seq, name, event, acknowledged }));
             }
-            HEARTBEAT => self.beat().await?,
-            HEARTBEAT_ACK => self.is_acknowledged = true,
-            RECONNECT => return Err(Ended::Renewed),
-            INVALID_SESSION if frame.d == true => return Err(Ended::Lost(lost("Discord ended it"))),
-            INVALID_SESSION => return Err(Ended::Expired(lost("Discord has ended the session"))),
-            _ => {}
+            Frame::Heartbeat => self.beat().await?,
+            Frame::HeartbeatAck => self.is_acknowledged = true,
+            Frame::Reconnect => return Err(Ended::Renewed),
+            Frame::InvalidSession { can_resume: true } => {
+                return Err(Ended::Lost(lost("Discord ended it")));
+            }
+            Frame::InvalidSession { can_resume: false } => {
+                return Err(Ended::Expired(lost("Discord has ended the session")));
+            }
+            Frame::Hello { .. } => {}
         }
         Ok(None)
     }
 
     async fn beat(&mut self) -> Result<(), Ended> {
         self.next_beat = Instant::now() + self.interval;
-        self.send(HEARTBEAT, &json!(self.seq)).await.map_err(Ended::Lost)
+        self.send(&json!({"op": 1, "d": self.seq})).await.map_err(Ended::Lost)
     }
 }
 
@@ -185,9 +196,19 @@ fn announce_tap(name: &str, event: &Value, taps: &mpsc::Sender<Tap>) -> Option<o
     Some(acknowledged)
 }
 
+/// Reads a frame, if it has an effect.
 fn read(text: &str) -> Option<Frame> {
-    let frame = muster_json::from_str(text);
-    frame.inspect_err(|error| tracing::warn!(%error, "a frame of Discord's is skipped")).ok()
+    let raw = muster_json::from_str::<RawFrame>(text);
+    let raw = raw.inspect_err(|error| tracing::warn!(%error, "a frame of Discord's is skipped")).ok()?;
+    Some(match raw.op {
+        0 => Frame::Dispatch { seq: raw.s?, name: raw.t?, event: raw.d },
+        1 => Frame::Heartbeat,
+        7 => Frame::Reconnect,
+        9 => Frame::InvalidSession { can_resume: raw.d == true },
+        10 => Frame::Hello { interval: Duration::from_millis(raw.d["heartbeat_interval"].as_u64()?) },
+        11 => Frame::HeartbeatAck,
+        _ => return None,
+    })
 }
 
 /// What the end of a connection means: <https://discord.com/developers/docs/topics/opcodes-and-status-codes>. Codes by

@@ -19,20 +19,13 @@ use tokio::{
 use super::{
     api::Api,
     events::{self, Chat, Snowflake},
-    gateway::{Connection, Dispatch, Ended, IDENTIFY, RESUME, Tap, lost},
+    gateway::{Connection, Dispatch, Ended, Tap, lost},
 };
 use crate::{
     backoff::Backoff,
     bounds,
     contract::{Cursor, Event, Failure, Link, Scope, Sink, Skipped},
 };
-
-/// Messages in servers and direct chats, with their content.
-const INTENTS: u64 = (1 << 9) | (1 << 12) | (1 << 15);
-/// How often the position is stored with events that are hardly for us.
-const PACE: Duration = Duration::from_secs(10);
-/// Messages of a fetched page.
-const PAGE: usize = 100;
 
 /// The position of a listener.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -160,7 +153,7 @@ impl Listener<'_> {
             Err(_) => Connection::open(self.api, &address(&self.api.get("gateway").await?)?, seq).await?,
         };
         let resume = json!({"token": self.api.token(), "session_id": session.id, "seq": session.seq});
-        connection.send(RESUME, &resume).await?;
+        connection.resume(&resume).await?;
         Ok(connection)
     }
 
@@ -175,8 +168,10 @@ impl Listener<'_> {
         }
         let mut connection = Connection::open(self.api, &address(&start)?, None).await?;
         let properties = json!({"os": std::env::consts::OS, "browser": "muster", "device": "muster"});
-        let identify = json!({"token": self.api.token(), "intents": INTENTS, "properties": properties});
-        connection.send(IDENTIFY, &identify).await?;
+        // Messages in servers and direct chats, with their content.
+        let intents = (1 << 9) | (1 << 12) | (1 << 15);
+        let identity = json!({"token": self.api.token(), "intents": intents, "properties": properties});
+        connection.identify(&identity).await?;
         Ok(connection)
     }
 
@@ -226,7 +221,7 @@ impl Listener<'_> {
     async fn catch_up(&mut self) -> Result<(), End> {
         for chat in self.position.chats.keys().copied().collect::<Vec<_>>() {
             while let Some(after) = self.position.chats.get(&chat).copied() {
-                let path = format!("channels/{chat}/messages?after={after}&limit={PAGE}");
+                let path = format!("channels/{chat}/messages?after={after}&limit={}", bounds::LIST);
                 let Some(page) = self.get(&path).await? else {
                     self.position.chats.remove(&chat);
                     break;
@@ -235,10 +230,9 @@ impl Listener<'_> {
                 let messages = page.as_array().cloned().unwrap_or_default();
                 for message in messages.iter().rev() {
                     self.take("MESSAGE_CREATE", message, None).await?;
-                    self.position.note(message, false);
                 }
                 let is_same = self.position.chats.get(&chat) == Some(&after);
-                if messages.len() < PAGE || is_same {
+                if messages.len() < bounds::LIST || is_same {
                     break;
                 }
             }
@@ -274,9 +268,10 @@ impl Listener<'_> {
             self.position.note(event, is_ours);
         }
         self.position.advance(seq);
+        // What is hardly for us, and mostly refused, is not worth a write each.
+        let is_due = is_ours || self.stored.elapsed() >= Duration::from_secs(10);
         match decoded {
-            // What is hardly for us, and mostly refused, is not worth a write each.
-            Some(event) if !is_ours && self.stored.elapsed() < PACE => self.admit(vec![event], None).await,
+            Some(event) if !is_due => self.admit(vec![event], None).await,
             Some(event) => self.store(vec![event]).await,
             None => Ok(()),
         }
@@ -301,8 +296,13 @@ impl Listener<'_> {
         if let Some(chat) = self.known.get(&id) {
             return Ok(chat.clone());
         }
-        let found = self.get(&format!("channels/{id}")).await?;
-        let chat = Chat::read(&found.unwrap_or_else(|| json!({"id": id.to_string()})));
+        let channel = self.get(&format!("channels/{id}")).await?;
+        let channel = channel.unwrap_or_else(|| json!({"id": id.to_string()}));
+        let member = match Snowflake::of(&channel["guild_id"]) {
+            Some(server) => self.get(&format!("guilds/{server}/members/{}", self.position.me)).await?,
+            None => None,
+        };
+        let chat = Chat::read(&channel, &member.unwrap_or_default());
         // Members of a server may open any number of threads.
         if self.known.len() >= 1000 {
             self.known.clear();

@@ -4,7 +4,7 @@
 //! acknowledges nothing: a session is resumed after the last stored event, and brings the later ones again. After the
 //! end of a session, missed messages of known chats are fetched.
 //!
-//! - `api.rs`: calls and their errors; `outgoing.rs`: sending.
+//! - `api.rs`: calls and their errors; `outgoing.rs`: sending, and reactions.
 //! - `gateway.rs`: a connection; `listening.rs`: sessions and the position in them.
 //! - `events.rs`: incoming events; `text.rs`: Discord's markup; `content.rs`: content other than text and files.
 
@@ -29,10 +29,12 @@ pub use self::events::{Chat, Snowflake, decode};
 use crate::{
     bounds,
     contract::{
-        Abilities, ButtonPress, Content, Cursor, Dialect, DiscordConfig, Failure, Files, Identity, Inlet,
-        Kind, Limit, Longest, Part, Receipt, RemoteFile, Scope, Sink, Spool, Traits, Transport, Unit,
+        Abilities, Action, ActionCall, ButtonPress, Content, Cursor, Dialect, DiscordConfig, Failure, Files,
+        Identity, Inlet, Kind, Limit, Longest, Part, Receipt, RemoteFile, Scope, Sink, Spool, Traits,
+        Transport, Unit,
     },
     network::Network,
+    reaction::react,
 };
 
 /// <https://discord.com/developers/docs/topics/rate-limits>. Discord states other limits in its responses only.
@@ -47,16 +49,19 @@ static TRAITS: Traits = Traits {
     inlet: Inlet::Pull,
     files: Files::Apart,
     abilities: Abilities { buttons: true, edits: true, typing: Some(Duration::from_secs(8)) },
-    actions: &[],
+    actions: &[REACT],
     largest_in: 50 * 1024 * 1024,
     largest_out: 10 * 1024 * 1024,
 };
 
-/// Permission to view channels, send messages there and in threads, attach files, and read the history, which replies
-/// and missed messages need.
-const PERMISSIONS: u64 = (1 << 10) | (1 << 11) | (1 << 38) | (1 << 15) | (1 << 16);
-/// Flags of applications that may read messages; the second one, of those in few servers.
-const READS_MESSAGES: u64 = (1 << 18) | (1 << 19);
+const REACT: Action = react!(
+    "Puts an emoji on a message that you received, such as 👀 while you work on it.",
+    "The emoji itself: 👍 👀 ✅ 🎉 🤔 …, or one of the server's own as `name:id`."
+);
+
+/// The bits of permissions: to view channels, to send messages there and in threads, to add reactions, to attach files,
+/// and to read the history, which replies and missed messages need.
+const PERMISSIONS: [u8; 6] = [10, 11, 38, 6, 15, 16];
 /// Remedy of a missing intent.
 const INTENT: &str = "Discord: the Message Content Intent is off, without which the bot can't read messages in servers. \
                       Switch it on in the Developer Portal: Bot → Privileged Gateway Intents.";
@@ -77,9 +82,12 @@ impl Discord {
     async fn identify(&self) -> Result<Identity, Failure> {
         let me = self.api.get("users/@me").await?;
         let app = self.api.get("applications/@me").await?;
-        let reads = app["flags"].as_u64().is_some_and(|flags| flags & READS_MESSAGES != 0);
+        // Flags of applications that may read messages; the second one, of those in few servers.
+        let may_read = (1 << 18) | (1 << 19);
+        let reads = app["flags"].as_u64().is_some_and(|flags| flags & may_read != 0);
+        let permissions = PERMISSIONS.iter().fold(0, |all, bit| all | (1_u64 << bit));
         let invite = |id: &str| {
-            format!("https://discord.com/oauth2/authorize?client_id={id}&scope=bot&permissions={PERMISSIONS}")
+            format!("https://discord.com/oauth2/authorize?client_id={id}&scope=bot&permissions={permissions}")
         };
         Ok(Identity {
             self_ids: me["id"].as_str().map(str::to_owned).into_iter().collect(),
@@ -119,6 +127,10 @@ impl Transport for Discord {
 
     fn send<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
         Box::pin(outgoing::send(&self.api, part))
+    }
+
+    fn act<'a>(&'a self, call: &'a ActionCall<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
+        Box::pin(outgoing::react(&self.api, call))
     }
 
     fn fetch<'a>(

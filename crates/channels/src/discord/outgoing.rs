@@ -1,15 +1,18 @@
-//! Sending. Discord drops a message with the nonce of another one of the last minutes, and returns that one.
+//! Sending, and reactions. Discord drops a message with the nonce of another one of the last minutes, and returns that
+//! one.
 
 use http::Method;
-use reqwest::multipart::{Form, Part as FormPart};
+use reqwest::multipart::Form;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use url::form_urlencoded;
 
 use super::api::Api;
-use crate::contract::{Attachment, Button, Failure, Part, Receipt};
-
-/// The flag of messages without previews of their links.
-const SUPPRESS_EMBEDS: u64 = 1 << 2;
+use crate::{
+    contract::{ActionCall, Attachment, Button, Failure, Part, Receipt},
+    network::file_part,
+    reaction::Reaction,
+};
 
 /// Sends a text or one file.
 pub async fn send(api: &Api, part: &Part<'_>) -> Result<Receipt, Failure> {
@@ -26,6 +29,27 @@ pub async fn send(api: &Api, part: &Part<'_>) -> Result<Receipt, Failure> {
     Ok(Receipt { vendor_id: sent["id"].as_str().map(str::to_owned), target: None })
 }
 
+/// Puts an emoji on a message. The message has each emoji of ours once.
+pub async fn react(api: &Api, call: &ActionCall<'_>) -> Result<Receipt, Failure> {
+    let reaction = Reaction::read(call.arguments).map_err(Failure::Refused)?;
+    let (channel, message) = (number(call.target)?, number(reaction.message(call)?)?);
+    // An emoji of a server is written `<:wave:12>` in texts.
+    let emoji = reaction.emoji.trim_matches(['<', ':', '>']);
+    let unknown = || {
+        let why = format!("Discord has no emoji \"{emoji}\". Give the emoji itself, such as 👀.");
+        Failure::Refused(why.into())
+    };
+    if emoji.is_ascii() && !emoji.contains(':') {
+        return Err(unknown());
+    }
+    let encoded: String = form_urlencoded::byte_serialize(emoji.as_bytes()).collect();
+    let path = format!("channels/{channel}/messages/{message}/reactions/{encoded}/@me");
+    match api.send(Method::PUT, &path, &json!({})).await {
+        Err(Failure::Refused(cause)) if cause.as_str() == "Discord: Unknown Emoji" => Err(unknown()),
+        set => set.map(|_| Receipt::default()),
+    }
+}
+
 /// An id in a path.
 pub fn number(id: &str) -> Result<u64, Failure> {
     id.parse().map_err(|_| Failure::Refused("This is not an id of Discord.".into()))
@@ -35,7 +59,8 @@ fn message(part: &Part<'_>) -> Value {
     json!({
         "content": part.text.text,
         "allowed_mentions": {"parse": []},
-        "flags": SUPPRESS_EMBEDS,
+        // No previews of links.
+        "flags": 1 << 2,
         "components": part.buttons.chunks(5).map(row).collect::<Vec<_>>(),
     })
 }
@@ -66,8 +91,6 @@ fn row(buttons: &[Button]) -> Value {
 async fn upload(api: &Api, messages: &str, part: &Part<'_>, file: &Attachment) -> Result<Value, Failure> {
     let mut message = new_message(part);
     message["attachments"] = json!([{"id": 0}]);
-    let bytes = || FormPart::stream(file.content.clone()).file_name(file.name.clone());
-    let bytes = bytes().mime_str(&file.media_type).or_else(|_| bytes().mime_str("application/octet-stream"));
-    let bytes = bytes.map_err(|_| Failure::Refused("The file's type can't be sent.".into()))?;
-    api.upload(messages, Form::new().text("payload_json", message.to_string()).part("files[0]", bytes)).await
+    let form = Form::new().text("payload_json", message.to_string()).part("files[0]", file_part(file)?);
+    api.upload(messages, form).await
 }

@@ -6,18 +6,18 @@ use jiff::Timestamp;
 use super::events::{Snowflake, User};
 use crate::quoting::short_name;
 
-/// The longest form of a mention, an emoji or a time. Bounds the search for its end: a text may begin any number.
-const LONGEST: usize = 100;
-
-/// Replaces mentions, emoji and times by words, and removes mentions of `me`.
-pub fn to_markdown(text: &str, me: Option<Snowflake>, mentions: &[User]) -> String {
+/// Replaces mentions, emoji and times by words, and removes mentions of `ours`: the bot and its roles.
+pub fn to_markdown(text: &str, ours: &[Snowflake], mentions: &[User]) -> String {
     let (mut read, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('<') {
         let (before, from) = rest.split_at(at);
         read.push_str(before);
-        let end = from.bytes().take(LONGEST).position(|byte| byte == b'>');
-        let words = end.and_then(|end| Some((read_form(&from[1..end], me, mentions)?, &from[end + 1..])));
-        let (words, after) = words.unwrap_or_else(|| ("<".to_owned(), &from[1..]));
+        let inside = &from[1..];
+        // A form has no `<`. So each byte is searched once.
+        let end = inside.find(['<', '>']).filter(|end| inside[*end..].starts_with('>'));
+        let words =
+            end.and_then(|end| Some((read_form(&inside[..end], ours, mentions)?, &inside[end + 1..])));
+        let (words, after) = words.unwrap_or_else(|| ("<".to_owned(), inside));
         let is_double_space = words.is_empty() && (read.is_empty() || read.ends_with(' '));
         rest = if is_double_space { after.strip_prefix(' ').unwrap_or(after) } else { after };
         read.push_str(&words);
@@ -27,10 +27,10 @@ pub fn to_markdown(text: &str, me: Option<Snowflake>, mentions: &[User]) -> Stri
 }
 
 /// The words of a form without its brackets. `None`: it stays as it is.
-fn read_form(form: &str, me: Option<Snowflake>, mentions: &[User]) -> Option<String> {
-    if let Some(user) = form.strip_prefix('@') {
-        let id = Snowflake(user.strip_prefix('!').unwrap_or(user).parse().ok()?);
-        if me == Some(id) {
+fn read_form(form: &str, ours: &[Snowflake], mentions: &[User]) -> Option<String> {
+    if let Some(id) = form.strip_prefix('@') {
+        let id = Snowflake(id.trim_start_matches(['!', '&']).parse().ok()?);
+        if ours.contains(&id) {
             return Some(String::new());
         }
         return mentions
@@ -67,7 +67,7 @@ mod tests {
             ("1 < 2 <#8> <@&6> <b>", "1 < 2 <#8> <@&6> <b>"),
             ("<t:x> <:a:b> <", "<t:x> <:a:b> <"),
         ] {
-            assert_eq!(to_markdown(text, Some(Snowflake(7)), &mentions), expected);
+            assert_eq!(to_markdown(text, &[Snowflake(7)], &mentions), expected);
         }
     }
 }

@@ -18,7 +18,7 @@ pub use self::guard::{Guard, GuardError};
 pub(crate) use self::{
     response::HttpResponse,
     stream::{Metered, ReadLimit, Stream},
-    vendor_client::VendorClient,
+    vendor_client::{VendorClient, file_part, with_form},
 };
 
 /// The vendors' addresses: settings of the installation, never of a channel.

@@ -3,10 +3,11 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use reqwest::{Client, RequestBuilder, redirect::Policy};
+use http::header::CONTENT_TYPE;
+use reqwest::{Client, RequestBuilder, multipart::Part, redirect::Policy};
 use rustls::ClientConfig;
 use tokio::{net::TcpStream, time::timeout};
-use url::Url;
+use url::{Url, form_urlencoded};
 
 use super::{
     response::{HttpResponse, call_failure, copy_body},
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{
     bounds,
-    contract::{Failure, Spool},
+    contract::{Attachment, Failure, Spool},
 };
 
 /// HTTP client for vendors. Clones share connections.
@@ -73,4 +74,17 @@ impl VendorClient {
             _ => Ok(Box::new(stream::start_tls(&self.tls, bare, stream).await?)),
         }
     }
+}
+
+/// Adds fields as a form.
+pub fn with_form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
+    let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body)
+}
+
+/// A file as a part of a form. Its type may be anything.
+pub fn file_part(file: &Attachment) -> Result<Part, Failure> {
+    let part = || Part::stream(file.content.clone()).file_name(file.name.clone());
+    let typed = part().mime_str(&file.media_type).or_else(|_| part().mime_str("application/octet-stream"));
+    typed.map_err(|_| Failure::Refused("The file's type can't be sent.".into()))
 }

@@ -11,14 +11,14 @@ use futures::future::BoxFuture;
 use reqwest::{RequestBuilder, header};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
-use url::{Url, form_urlencoded};
+use url::Url;
 
 pub use self::vendors::{Access, GITHUB_USER, GOOGLE_CALENDAR, GOOGLE_DRIVE};
 use self::vendors::{Endpoint, Revocation};
 use crate::{
     bounds,
     contract::{Cause, Failure},
-    network::{HttpResponse, Network},
+    network::{HttpResponse, Network, with_form},
 };
 
 /// Returns a valid access token. For transports that listen longer than a token lasts.
@@ -123,7 +123,7 @@ impl Server {
             Revocation::Token(endpoint) => {
                 // An access token may have lapsed, and its end need not end the refresh token.
                 let token = refresh.unwrap_or(access).expose_secret();
-                form(http.post(self.url(endpoint, "")?), &self.with_client(&[("token", token)]))
+                with_form(http.post(self.url(endpoint, "")?), &self.with_client(&[("token", token)]))
             }
             Revocation::Grant(endpoint) => http
                 .delete(self.url(endpoint, &format!("{}/grant", self.client.id))?)
@@ -146,7 +146,7 @@ impl Server {
 
     async fn request_tokens(&self, grant: &[(&str, &str)]) -> Result<Tokens, Failure> {
         let url = self.url(&self.access.vendor.token, "")?;
-        let request = form(self.network.vendor.http.post(url), &self.with_client(grant));
+        let request = with_form(self.network.vendor.http.post(url), &self.with_client(grant));
         let answer = self.call(request).await?;
         self.read_tokens(&answer)
     }
@@ -206,11 +206,6 @@ impl Server {
         let request = request.header(header::ACCEPT, "application/json").header(header::USER_AGENT, "muster");
         self.network.vendor.call(self.access.vendor.name, request, bounds::ANSWER).await
     }
-}
-
-fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
-    let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-    request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(body)
 }
 
 /// Some servers write numbers as texts.

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use reqwest::RequestBuilder;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
-use url::{Url, form_urlencoded};
+use url::Url;
 
 use crate::{
     bounds,
     contract::{Cause, Failure, Scope, Spool},
-    network::{HttpResponse, Network, Stream, VendorClient},
+    network::{HttpResponse, Network, Stream, VendorClient, with_form},
 };
 
 const PEER: &str = "Slack";
@@ -45,9 +45,7 @@ impl Api {
 
     /// Calls a method that accepts only a form.
     pub async fn call_form(&self, method: &str, fields: &[(&str, &str)]) -> Result<Value, Failure> {
-        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-        let request = self.request(method)?.header("content-type", "application/x-www-form-urlencoded");
-        self.send(request.body(body)).await
+        self.send(with_form(self.request(method)?, fields)).await
     }
 
     /// Uploads a file to Slack's one-time address. The address is a secret itself, and gets no token.

@@ -32,7 +32,7 @@ use crate::{
         Scope, Sink, SlackConfig, SlackInlet, Spool, Traits, Transport, Unit,
     },
     network::Network,
-    reaction::Reaction,
+    reaction::react,
     signature::{self, Key},
 };
 
@@ -53,27 +53,10 @@ static TRAITS: Traits = Traits {
     largest_out: 50 * 1024 * 1024,
 };
 
-const REACT: Action = Action {
-    name: "react",
-    title: "React",
-    description: "Puts an emoji on a message that you received, such as `eyes` while you work on it.",
-    schema: r#"{
-        "type": "object", "additionalProperties": false, "required": ["emoji"],
-        "properties": {
-            "emoji": {
-                "type": "string",
-                "description": "The emoji's name at Slack: thumbsup, eyes, white_check_mark, tada, thinking_face, …"
-            },
-            "message": {
-                "type": "integer", "minimum": 1, "default": 1,
-                "description": "Which message, counted backwards from the last one: 1 is the last."
-            }
-        }
-    }"#,
-    check: Reaction::check,
-    risk: 20,
-    is_idempotent: true,
-};
+const REACT: Action = react!(
+    "Puts an emoji on a message that you received, such as `eyes` while you work on it.",
+    "The emoji's name at Slack: thumbsup, eyes, white_check_mark, tada, thinking_face, …"
+);
 
 /// A Slack app.
 pub struct Slack {

@@ -37,7 +37,7 @@ use crate::{
         RemoteFile, Reply, Scope, Sink, Skipped, Spool, TelegramConfig, Traits, Transport, Unit,
     },
     network::Network,
-    reaction::Reaction,
+    reaction::react,
 };
 
 /// <https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this>
@@ -61,28 +61,10 @@ static TRAITS: Traits = Traits {
     largest_out: 50 * 1024 * 1024,
 };
 
-const REACT: Action = Action {
-    name: "react",
-    title: "React",
-    description: "Puts an emoji on a message that you received, such as 👀 while you work on it. It replaces your earlier \
-                  one.",
-    schema: r#"{
-        "type": "object", "additionalProperties": false, "required": ["emoji"],
-        "properties": {
-            "emoji": {
-                "type": "string",
-                "description": "One that Telegram has as a reaction: 👍 👎 ❤ 🔥 👏 😁 🤔 🤯 😢 🎉 🤩 🙏 👌 😍 💯 🤣 ⚡ 🏆 👀 🤝 ✍ 🫡 🆒 …"
-            },
-            "message": {
-                "type": "integer", "minimum": 1, "default": 1,
-                "description": "Which message, counted backwards from the last one: 1 is the last."
-            }
-        }
-    }"#,
-    check: Reaction::check,
-    risk: 20,
-    is_idempotent: true,
-};
+const REACT: Action = react!(
+    "Puts an emoji on a message that you received, such as 👀 while you work on it. It replaces your earlier one.",
+    "One that Telegram has as a reaction: 👍 👎 ❤ 🔥 👏 😁 🤔 🤯 😢 🎉 🤩 🙏 👌 😍 💯 🤣 ⚡ 🏆 👀 🤝 ✍ 🫡 🆒 …"
+);
 
 /// Requested kinds of updates.
 const UPDATE_KINDS: [&str; 5] =

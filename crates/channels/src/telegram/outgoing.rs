@@ -1,6 +1,6 @@
 //! Sending, and reactions.
 
-use reqwest::multipart::{Form, Part as FormPart};
+use reqwest::multipart::Form;
 use serde_json::{Value, json};
 
 use super::{
@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     contract::{ActionCall, Attachment, Button, Failure, Part, Receipt},
+    network::file_part,
     reaction::Reaction,
 };
 
@@ -16,7 +17,7 @@ use crate::{
 const PARSE_ERROR: &str = "can't parse entities";
 /// Telegram's error for an edit without changes.
 const UNCHANGED_ERROR: &str = "message is not modified";
-/// Telegram's error for an emoji that is no reaction, or that the chat doesn't allow.
+/// Telegram's error for an emoji that can't be a reaction, or that the chat doesn't allow.
 const REACTION_ERROR: &str = "REACTION_INVALID";
 
 /// Prefix of the topic of a channel's direct messages in a target.
@@ -120,13 +121,7 @@ fn message_payload(bot: i64, part: &Part<'_>) -> Result<Value, Failure> {
 
 async fn send_document(api: &Api, part: &Part<'_>, file: &Attachment) -> Result<Receipt, Failure> {
     let address = chat_address(part.target)?;
-    let bytes = FormPart::stream(file.content.clone()).file_name(file.name.clone());
-    let bytes = bytes.mime_str(&file.media_type).or_else(|_| {
-        let bytes = FormPart::stream(file.content.clone()).file_name(file.name.clone());
-        bytes.mime_str("application/octet-stream")
-    });
-    let bytes = bytes.map_err(|_| Failure::Refused("The file's type can't be sent.".into()))?;
-    let mut form = Form::new().part("document", bytes);
+    let mut form = Form::new().part("document", file_part(file)?);
     for (name, value) in address.as_object().into_iter().flatten() {
         form = form.text(name.clone(), value.to_string());
     }

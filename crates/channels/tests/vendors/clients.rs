@@ -291,6 +291,10 @@ async fn talk_to_discord(at: SocketAddr, fake: &discord::Shared) {
     assert_eq!(bot.send(&asking).await.unwrap(), receipt);
     let done = text("Deleted");
     bot.send(&Part { replaces: receipt.vendor_id.as_deref(), ..part(&done, "300") }).await.unwrap();
+    // The second time it is there already.
+    for _ in 0..2 {
+        react(&*bot, "👀", "300", &receipt).await;
+    }
     let (none, files) = (text(""), [file()]);
     bot.send(&Part { id: "d-2", files: &files, ..part(&none, "50") }).await.unwrap();
     bot.typing("50").await.unwrap();

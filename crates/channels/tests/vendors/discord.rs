@@ -1,11 +1,11 @@
 //! Tests of the Discord transport against the fake Discord.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{future::pending, net::SocketAddr, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use muster_channels::{
-    Attachment, Button, Config, Content, Cursor, DiscordConfig, Event, Failure, Inbound, Link, Part, Proof,
-    RemoteFile, Scope, Transport, open,
+    ActionCall, Attachment, Button, Config, Content, Cursor, DiscordConfig, Event, Failure, Inbound, Link,
+    Part, Proof, Receipt, RemoteFile, Scope, Transport, open,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -51,6 +51,30 @@ pub async fn listen<T>(
     }
 }
 
+/// Waits for a call to a vendor that hangs. Once it does, time passes at once.
+async fn outwait<T>(call: impl Future<Output = T>, does_hang: impl Fn() -> bool) -> T {
+    let skipping = async {
+        until(does_hang).await;
+        tokio::time::pause();
+        pending().await
+    };
+    let ended = tokio::select! {
+        ended = call => ended,
+        never = skipping => never,
+    };
+    tokio::time::resume();
+    ended
+}
+
+/// The reason for the next interruption.
+async fn interruption(calls: &mut UnboundedReceiver<SinkCall>) -> String {
+    loop {
+        if let SinkCall::Link(Link::Down(cause)) = calls.recv().await.unwrap() {
+            return cause.to_string();
+        }
+    }
+}
+
 /// The next message, with its cursor.
 async fn next(calls: &mut UnboundedReceiver<SinkCall>) -> (Inbound, Option<Cursor>) {
     loop {
@@ -80,7 +104,7 @@ async fn the_probe_returns_the_bots_identity() {
     let (bot, fake) = discord().await;
     let identity = bot.probe().await.unwrap();
     assert_eq!((identity.self_ids, identity.handle.as_deref()), (vec!["7".to_owned()], Some("muster_bot")));
-    let invite = "https://discord.com/oauth2/authorize?client_id=70&scope=bot&permissions=274878008320";
+    let invite = "https://discord.com/oauth2/authorize?client_id=70&scope=bot&permissions=274878008384";
     assert_eq!((identity.invite_url.as_deref(), identity.warnings.len()), (Some(invite), 0));
     let answers = [json!({"id": "7"}), json!({"id": "70", "flags": 0})];
     fake.lock().unwrap().answers = answers.map(|answer| (200, answer)).into();
@@ -174,10 +198,19 @@ async fn threads_and_replies() {
                 json!({"content": "What?", "author": {"id": "7", "username": "muster_bot"}});
             fake.happens("MESSAGE_CREATE", reply);
             fake.says(2003, 200, "to others");
+            let mut role = said(2004, 200, "<@&6> you too");
+            role["mention_roles"] = json!(["6"]);
+            fake.happens("MESSAGE_CREATE", role);
         }
-        [next(&mut calls).await.0, next(&mut calls).await.0, next(&mut calls).await.0]
+        let mut read = Vec::new();
+        while read.len() < 4 {
+            read.push(next(&mut calls).await.0);
+        }
+        read
     };
-    let [named, reply, aside] = listen(&*bot, None, &sink, read).await;
+    let read = listen(&*bot, None, &sink, read).await;
+    let [named, reply, aside, role] = &read[..] else { panic!() };
+    assert_eq!((role.text.as_str(), role.is_addressed), ("you too", true));
     assert_eq!((named.text.as_str(), named.origin.place.as_deref()), ("look", Some("200")));
     assert_eq!((named.thread.target.as_str(), named.thread.title.as_deref()), ("300", Some("Order 7")));
     assert_eq!(
@@ -260,6 +293,68 @@ async fn a_dead_connection_is_replaced() {
     })
     .await;
     assert!(down.as_str().contains("heartbeats"), "{down}");
+}
+
+#[tokio::test]
+async fn a_gateway_that_hangs_is_left() {
+    let (bot, fake) = discord().await;
+    fake.lock().unwrap().hangs = Some("HELLO");
+    let (sink, mut calls) = TestSink::new(9);
+    let recovery = async {
+        let down = interruption(&mut calls).await;
+        fake.lock().unwrap().hangs = None;
+        begun(&fake, 1).await;
+        down
+    };
+    let down = outwait(listen(&*bot, None, &sink, recovery), || !fake.lock().unwrap().asked.is_empty()).await;
+    assert!(down.contains("does not answer in time"), "{down}");
+}
+
+#[tokio::test]
+async fn calls_that_hang_lose_no_event() {
+    let (bot, fake) = discord().await;
+    let (sink, mut calls) = TestSink::new(99);
+    let hangs = |request: Option<&'static str>| fake.lock().unwrap().hangs = request;
+    let is_asked = |request: &str| !fake.lock().unwrap().bodies(request).is_empty();
+    let text = async {
+        begun(&fake, 1).await;
+        hangs(Some("GET channels/200"));
+        fake.lock().unwrap().says(2001, 200, "<@7> look");
+        interruption(&mut calls).await;
+        hangs(None);
+        next(&mut calls).await.0.text
+    };
+    let text = outwait(listen(&*bot, None, &sink, text), || is_asked("GET channels/200")).await;
+    assert_eq!(text, "look");
+    // A tap that Discord does not know to have arrived counts as well.
+    let tap = async {
+        begun(&fake, 2).await;
+        hangs(Some("POST interactions/"));
+        fake.lock().unwrap().happens("INTERACTION_CREATE", tapped(800, "A-1:abc:yes"));
+        loop {
+            if let Some(SinkCall::Admitted(events, _)) = calls.recv().await
+                && let [Event::Pressed(press)] = &events[..]
+            {
+                return press.value.clone();
+            }
+        }
+    };
+    let callback = "POST interactions/800/tap-800/callback";
+    let value = outwait(listen(&*bot, None, &sink, tap), || is_asked(callback)).await;
+    assert_eq!((value.as_str(), fake.lock().unwrap().resumed.len()), ("A-1:abc:yes", 1));
+}
+
+#[tokio::test]
+async fn a_message_without_an_answer_is_sent_once() {
+    let (bot, fake) = discord().await;
+    fake.lock().unwrap().hangs = Some("POST channels/50/messages");
+    let said = text("x");
+    let part = part(&said, "50");
+    let lost = outwait(bot.send(&part), || !fake.lock().unwrap().sent.is_empty()).await;
+    assert!(matches!(lost, Err(Failure::Unknown(_))), "{lost:?}");
+    fake.lock().unwrap().hangs = None;
+    bot.send(&part).await.unwrap();
+    assert_eq!(fake.lock().unwrap().sent.len(), 1);
 }
 
 #[tokio::test]
@@ -350,6 +445,37 @@ async fn nothing_sent_mentions_anyone() {
         (fake.asked[1].0.as_str(), &fake.asked[1].1["components"]),
         ("PATCH channels/300/messages/1000", &json!([]))
     );
+}
+
+#[tokio::test]
+async fn a_reaction_is_an_emoji_itself_or_the_servers_own() {
+    let (bot, fake) = discord().await;
+    let react = async |emoji: &str, received: &str| {
+        let (arguments, received) = (json!({"emoji": emoji}), [received.to_owned()]);
+        let (id, name, target) = ("d-1", "react", "300");
+        bot.act(&ActionCall { id, name, arguments: &arguments, target, received: &received }).await
+    };
+    for emoji in ["👀", "👀", "wave:12", "<:wave:12>"] {
+        assert_eq!(react(emoji, "2001").await, Ok(Receipt::default()), "{emoji}");
+    }
+    let refused = async |emoji: &str| {
+        let Err(Failure::Refused(cause)) = react(emoji, "2001").await else { panic!("{emoji}") };
+        cause.to_string()
+    };
+    let unknown =
+        |emoji: &str| format!("Discord has no emoji \"{emoji}\". Give the emoji itself, such as 👀.");
+    assert_eq!(refused("🪗").await, unknown("🪗"));
+    // Only emoji get into the path.
+    for word in ["eyes", "..", "../../2002/pins"] {
+        assert_eq!(refused(word).await, unknown(word));
+    }
+    assert!(matches!(react("👀", "<x>").await, Err(Failure::Refused(_))), "no id of Discord");
+    let asked = fake.lock().unwrap().asked.iter().map(|(asked, _)| asked.clone()).collect::<Vec<_>>();
+    let put = |emoji: &str| format!("PUT channels/300/messages/2001/reactions/{emoji}/@me");
+    let (eyes, wave, accordion) = (put("%F0%9F%91%80"), put("wave%3A12"), put("%F0%9F%AA%97"));
+    assert_eq!(asked, [eyes.clone(), eyes, wave.clone(), wave, accordion]);
+    fake.lock().unwrap().answers.push_back(refusal(403, 50_013, "Missing Permissions"));
+    assert!(matches!(react("👀", "2001").await, Err(Failure::TargetGone(_))));
 }
 
 #[tokio::test]

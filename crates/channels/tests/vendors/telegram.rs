@@ -318,7 +318,7 @@ async fn the_token_is_in_no_error() {
 }
 
 #[tokio::test]
-async fn a_reaction_is_to_a_message_of_this_bot_and_an_unknown_emoji_is_named() {
+async fn reactions_are_to_messages_of_this_bot() {
     let (bot, fake) = telegram().await;
     let react = async |emoji: &str, message: &str| {
         let (arguments, received) = (json!({"emoji": emoji}), [message.to_owned()]);

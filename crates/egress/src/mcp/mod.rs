@@ -37,7 +37,7 @@ use tokio::{
 pub use self::{
     connection_test::test_connection,
     server_states::ServerStates,
-    session::{ASKED, SessionKey},
+    session::{ASKED, AWAY, SessionKey},
     start_limit::StartLimit,
 };
 use crate::{bounds, fields::Fields, shared::Shared};

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use muster_protocol::{
     event::McpTool,
-    plan::{Crossing, McpServer},
+    plan::{Crossing, MCP_KIND, McpServer},
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -33,8 +33,6 @@ use crate::{
     shared::Shared,
 };
 
-/// The tool kind of MCP tools.
-const TOOL_KIND: &str = "other";
 /// Requests of a client that wait here for a decision or a remote server: an agent could send any number.
 pub const MAX_OPEN: usize = 32;
 /// The methods that start a session, and the one that lists tools.
@@ -49,7 +47,7 @@ const HARMLESS: [&str; 6] =
 /// The answer to a call that waits for a person.
 pub const ASKED: &str = "Asked. No answer yet, and the call was not made. End your turn now: the answer comes as the next \
                      message of this conversation. Don't ask again.";
-const AWAY: &str = "The control plane can't be reached. Try again later.";
+pub const AWAY: &str = "The control plane can't be reached. Try again later.";
 pub const TAKEN: &str = "This agent no longer has this MCP server.";
 const NOT_USABLE: &str =
     "This tool can't be used: it is switched off, or its definition has not been accepted.";
@@ -266,7 +264,7 @@ impl Session {
         let title = format!("Use {tool}");
         let crossing = Crossing {
             tool,
-            tool_kind: TOOL_KIND.to_owned(),
+            tool_kind: MCP_KIND.to_owned(),
             mcp_server_id: Some(self.key.server_id),
             input: called.input,
         };
@@ -304,7 +302,7 @@ impl Session {
 }
 
 fn switched_off(rules: &Rules, server: &McpServer) -> Option<String> {
-    let group = [server.name.as_str(), TOOL_KIND].into_iter().find(|group| rules.is_disabled(group))?;
+    let group = [server.name.as_str(), MCP_KIND].into_iter().find(|group| rules.is_disabled(group))?;
     Some(format!("The tool group {group:?} is switched off for this agent."))
 }
 

@@ -1,8 +1,9 @@
-//! A fake Discord with its gateway: <https://discord.com/developers/docs>. Ada (5) and the bot (7) are in a server (100)
-//! with a channel (200) and a thread of it (300), and have direct chats (50 to 99).
+//! A fake Discord with its gateway: <https://discord.com/developers/docs>. Ada (5) and the bot (7), which has a role (6),
+//! are in a server (100) with a channel (200) and a thread of it (300), and have direct chats (50 to 99).
 
 use std::{
     collections::VecDeque,
+    future::pending,
     net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
@@ -27,6 +28,8 @@ use super::{asked, serve};
 /// The token of the bot.
 pub const TOKEN: &str = "Nw.canary-bot_1";
 const AT: &str = "2023-11-14T22:13:20.000000+00:00";
+/// Some of the emoji that can be reactions: 👀, and one of the server's own.
+const EMOJI: [&str; 2] = ["%F0%9F%91%80", "wave%3A12"];
 
 #[derive(Default)]
 pub struct Fake {
@@ -55,6 +58,8 @@ pub struct Fake {
     pub is_deaf: bool,
     /// Milliseconds between heartbeats, if they are few.
     pub beat: Option<u64>,
+    /// Requests that begin so take effect, but get no answer. `HELLO`: neither do connections.
+    pub hangs: Option<&'static str>,
     /// Counts connections that were cut.
     cut: u64,
     /// Whether the session can be resumed.
@@ -246,12 +251,22 @@ impl Fake {
                 "bot_public": true, "bot_require_code_grant": false, "verify_key": "", "flags": 1 << 19, "bot": bot()})
             }
             ("GET", ["channels", _]) if !channel(id(1)).is_null() => channel(id(1)),
+            ("GET", ["guilds", "100", "members", "7"]) => {
+                json!({"user": bot(), "roles": ["6"], "joined_at": AT, "deaf": false, "mute": false, "flags": 0})
+            }
             ("GET", ["channels", _, "messages"]) => self.page(id(1), query),
             ("POST", ["channels", _, "messages"]) => self.post(id(1), asked),
             ("PATCH", ["channels", _, "messages", _]) => sent(id(3), id(1), asked),
             ("PATCH", ["webhooks", "70", _, "messages", "@original"]) => sent(1100, 50, asked),
             ("POST", ["channels", _, "typing"] | ["interactions", _, _, "callback"]) => {
                 return (204, Value::Null);
+            }
+            ("PUT", ["channels", _, "messages", _, "reactions", emoji, "@me"]) => {
+                return if EMOJI.contains(emoji) {
+                    (204, Value::Null)
+                } else {
+                    refusal(400, 10_014, "Unknown Emoji")
+                };
             }
             _ => return refusal(404, 10_003, "Unknown Channel"),
         };
@@ -324,10 +339,17 @@ async fn answer(
         asked.as_object_mut().unwrap().remove("payload_json");
         asked.as_object_mut().unwrap().extend(fields);
     }
-    let mut fake = fake.lock().unwrap();
-    fake.asked.push((format!("{method} {path}"), asked.clone()));
-    let answer = fake.judge(&method, &path, uri.query().unwrap_or_default(), &asked);
-    let reset = if path.starts_with("gateway") { None } else { fake.exhausts.pop_front() };
+    let request = format!("{method} {path}");
+    let (answer, reset, hangs) = {
+        let mut fake = fake.lock().unwrap();
+        fake.asked.push((request.clone(), asked.clone()));
+        let answer = fake.judge(&method, &path, uri.query().unwrap_or_default(), &asked);
+        let reset = if path.starts_with("gateway") { None } else { fake.exhausts.pop_front() };
+        (answer, reset, fake.hangs)
+    };
+    if hangs.is_some_and(|begin| request.starts_with(begin)) {
+        pending::<()>().await;
+    }
     respond(answer, reset)
 }
 
@@ -354,10 +376,13 @@ async fn socket(State(fake): State<Shared>, upgrade: WebSocketUpgrade) -> Respon
 
 /// Serves one connection until it is cut or closed.
 async fn serve_socket(mut socket: WebSocket, fake: Shared) {
-    let (cut, beat) = {
+    let (cut, beat, hangs) = {
         let fake = fake.lock().unwrap();
-        (fake.cut, fake.beat.unwrap_or(41_250))
+        (fake.cut, fake.beat.unwrap_or(41_250), fake.hangs)
     };
+    if hangs == Some("HELLO") {
+        pending::<()>().await;
+    }
     let hello = json!({"op": 10, "d": {"heartbeat_interval": beat}});
     let _ = socket.send(Message::text(hello.to_string())).await;
     let mut sent = None;

@@ -17,7 +17,7 @@ test('each field of a line has its choices', () => {
   expect(at('p, VIEWER, 7, agent.view, d')).toEqual(['d', 'allow', 'deny'])
 })
 
-test('comments, complete names and whatever else is no rule have none', () => {
+test('comments, complete names and the end of a rule have none', () => {
   expect(at('# p, VI')).toBeNull()
   expect(at('p')).toBeNull()
   expect(at('p, VIEWER')).toBeNull()

@@ -34,6 +34,18 @@ fn only_real_edits_are_later_versions() {
 }
 
 #[test]
+fn a_mention_of_our_role_addresses_us() {
+    let chat = Chat::read(&json!({"id": "2", "type": 0}), &json!({"roles": ["6"]}));
+    let of = |role: &str| {
+        let named = said(json!({"content": format!("<@&{role}> look"), "mention_roles": [role]}));
+        let read = read(&named, "MESSAGE_CREATE", &chat).unwrap();
+        (read.text, read.is_addressed)
+    };
+    assert_eq!(of("6"), ("look".to_owned(), true));
+    assert_eq!(of("9"), ("<@&9> look".to_owned(), false));
+}
+
+#[test]
 fn an_id_begins_with_its_time() {
     assert_eq!(Snowflake(175_928_847_299_117_063).time().to_string(), "2016-04-30T11:18:25.796Z");
     assert_eq!(Snowflake::of(&json!("../5")), None);
@@ -74,7 +86,7 @@ fn samples() {
     muster_samples::check("discord", |bytes| {
         let frame: Value = muster_json::from_slice(bytes).unwrap();
         let name = frame["t"].as_str().unwrap();
-        let decoded = decode(name, &frame["d"], BOT, &Chat::read(&frame["channel"]));
+        let decoded = decode(name, &frame["d"], BOT, &Chat::read(&frame["channel"], &frame["member"]));
         crate::samples::summarize(&decoded)
     });
 }
