@@ -265,7 +265,7 @@ async fn policy_readers_learn_which_line_refuses() {
     let seen = app.viewer.gql(can, json!({ "o": org })).await.data()["viewerCan"].clone();
     assert_eq!((&seen[0]["allowed"], &seen[1]["allowed"]), (&json!(true), &json!(false)));
     assert_eq!(seen[1]["decidedBy"], Value::Null);
-    assert_eq!(seen[1]["reason"], "VIEWER may not agent.edit in this organization.");
+    assert_eq!(seen[1]["reason"], "Viewers may not do this: it needs the permission agent.edit.");
     // On the records themselves: the caller's permissions on them.
     let agent = app.agent().await;
     let record = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { viewerCan } organization(orgId: $o) { viewerCan } }";
