@@ -1,23 +1,23 @@
 // What the signs in the matrix mean.
 import { Check, CircleCheck, CircleX, Lock, type LucideIcon, Minus } from 'lucide-react'
+import { Panel } from '../../ui/panel'
 import { DAYS } from './use-proposal'
 
 export function Legend() {
   return (
-    <ul
-      aria-label="Signs"
-      className="sticky left-0 flex w-fit max-w-full flex-wrap gap-x-4 gap-y-1 px-4 py-2 text-xs text-muted sm:px-6"
-    >
-      {SIGNS.map(([Icon, look, meaning]) => (
-        <li key={meaning} className="flex items-center gap-1">
-          <Icon size={12} aria-hidden className={look} />
-          {meaning}
+    <Panel title="Signs">
+      <ul className="space-y-1 text-sm text-muted">
+        {SIGNS.map(([Icon, look, meaning]) => (
+          <li key={meaning} className="flex items-center gap-1.5">
+            <Icon size={14} aria-hidden className={look} />
+            {meaning}
+          </li>
+        ))}
+        <li className="flex gap-1.5">
+          <span className="tabular-nums">12</span> Calls of the last {DAYS} days with this result
         </li>
-      ))}
-      <li>
-        <span className="tabular-nums">12</span>: calls of the last {DAYS} days with this result
-      </li>
-    </ul>
+      </ul>
+    </Panel>
   )
 }
 

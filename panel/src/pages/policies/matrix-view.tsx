@@ -127,22 +127,20 @@ export function MatrixView(props: Props) {
               skipped={skippedIn(expected, state.text)}
               onLine={onLine}
             />
+            <Legend />
           </>
         }
       >
         {shown.length > 0 ? (
-          <>
-            <Legend />
-            <Matrix
-              rows={shown}
-              expectations={expectations}
-              at={at}
-              canEdit={canEdit}
-              onAt={setAt}
-              onPoint={point}
-              onToggle={toggle}
-            />
-          </>
+          <Matrix
+            rows={shown}
+            expectations={expectations}
+            at={at}
+            canEdit={canEdit}
+            onAt={setAt}
+            onPoint={point}
+            onToggle={toggle}
+          />
         ) : (
           <NothingMatches
             icon={Table2}

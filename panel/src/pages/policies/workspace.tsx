@@ -8,7 +8,7 @@ export function Workspace({ children, beside }: { children: ReactNode; beside: R
       <div className="min-h-40 min-w-0 grow basis-0 overflow-auto">{children}</div>
       <aside
         aria-label="Effect"
-        className="max-h-[40dvh] shrink-0 overflow-y-auto border-line p-4 max-lg:border-t sm:px-6 lg:max-h-none lg:w-84 lg:border-l lg:px-4"
+        className="max-h-[35dvh] shrink-0 overflow-y-auto border-line p-4 max-lg:border-t sm:px-6 lg:max-h-none lg:w-84 lg:border-l lg:px-4"
       >
         {beside}
       </aside>
