@@ -94,6 +94,8 @@ export function History({ policy, permissions, general, isOwned }: Props) {
           <NoRules policy={policy} general={general} />
           <Table
             label="Versions"
+            // A new version is shown at once, at the top.
+            question={`${page} ${found.total}`}
             items={[...found.data]}
             idOf={idOf}
             nameOf={nameOf}
