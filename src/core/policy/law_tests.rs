@@ -89,7 +89,11 @@ fn what_would_allow_it_everywhere_is_accepted_and_allows_it() {
             let dir = super::tests::folder(&[("policy.csv", &remedied(&base, remedy))]);
             let after = Compiled::read(dir.path(), &Given::new());
             let after = after.unwrap_or_else(|problems| panic!("{problems:?}"));
-            assert!(after.permissions(None, subject).contains(permission), "{permission} {}", subject.as_str());
+            assert!(
+                after.permissions(None, subject).contains(permission),
+                "{permission} {}",
+                subject.as_str()
+            );
             remedies += 1;
         }
     }

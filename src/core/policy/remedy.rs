@@ -77,11 +77,11 @@ impl Book {
         }
         let (change, line) = match &own {
             Some(own) => match reaching(own, Effect::Deny) {
-                // Without the deny, an allow from another line may be enough.
-                Some((_, line)) if reaching(&base, Effect::Allow).or(reaching(own, Effect::Allow)).is_some() => {
-                    (ChangeKind::Remove, Some(line))
+                Some((_, line)) => {
+                    // Without the deny, an allow from another line may be enough.
+                    let otherwise = [&base, own].into_iter().any(|it| reaching(it, Effect::Allow).is_some());
+                    (if otherwise { ChangeKind::Remove } else { ChangeKind::Replace }, Some(line))
                 }
-                Some((_, line)) => (ChangeKind::Replace, Some(line)),
                 None => (ChangeKind::Add, None),
             },
             // In `policy.csv`, an allow names the lowest role that has the permission.
