@@ -196,7 +196,7 @@ permissions! {
     ServerView = "server.view",
     /// Register a server.
     ServerCreate = "server.create",
-    /// Change a server, renew its provisioning token and, with `credential.edit`, confirm its host.
+    /// Change a server, renew its provisioning token and, with credential.edit, confirm its host.
     ServerEdit = "server.edit",
     /// Remove a server.
     ServerDelete = "server.delete",
@@ -457,7 +457,9 @@ mod tests {
         for permission in Permission::ALL {
             assert_eq!(permission.as_str().parse(), Ok(permission));
             assert_eq!(Permission::ALL[permission as usize], permission);
-            assert!(permission.describe().ends_with('.'), "{permission}");
+            // Plain text, in lists and sentences.
+            let meaning = permission.describe();
+            assert!(meaning.ends_with('.') && !meaning.contains('`'), "{permission}");
             assert_ne!(permission.group(), "Other", "{permission}");
         }
         for role in Role::ALL {

@@ -203,3 +203,9 @@ export const GROUPS = [
   { id: 'build', label: 'Resources' },
   { id: 'organization', label: 'Organization' },
 ] as const
+
+/** The page at a path of an organization, or the list of the record there. */
+export const placeAt = (pathname: string): NavItem | undefined => {
+  const [, , , name = ''] = pathname.split('/')
+  return NAV_ITEMS.find(({ to }) => (to?.split('/')[3] ?? '') === name)
+}

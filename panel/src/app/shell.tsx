@@ -24,6 +24,7 @@ import { lastOrganization, rememberOrganization } from './last-organization'
 import { Nav } from './nav'
 import { type Org, OrganizationContext, OrganizationQuery } from './organization'
 import { trackViewerRequest } from './person'
+import { placeAt } from './places'
 import { applyPreferences } from './preferences'
 import { StopAction } from './stop-action'
 import { setTitleFrame } from './title'
@@ -31,6 +32,7 @@ import { useViewer, ViewerContext, ViewerQuery } from './viewer'
 
 const ConnectionBanner = lazy(() => fetched(() => import('./connection-banner')))
 const OrganizationProblem = lazy(() => fetched(() => import('./organization-problem')))
+const PlaceRefused = lazy(() => fetched(() => import('./place-refused')))
 const StopBanner = lazy(() => fetched(() => import('./stop-banner')))
 
 export function Shell() {
@@ -88,6 +90,9 @@ function Frame() {
   const shown = orgId ?? around
   const { org, error, refetch } = useOrganization(shown)
   const isKnown = shown === null || org || (!orgId && error)
+  const place = orgId && org ? placeAt(pathname) : undefined
+  // Pages for creating something explain themselves.
+  const refused = place?.needs.endsWith('.view') && !org?.can(place.needs) ? place : null
   // One navigation element throughout, so that a menu opened early survives.
   return (
     <OrganizationContext value={org}>
@@ -102,7 +107,11 @@ function Frame() {
             )}
           </div>
           {org && <StopAction />}
-          {isKnown ? (
+          {refused ? (
+            <Suspense>
+              <PlaceRefused place={refused} />
+            </Suspense>
+          ) : isKnown ? (
             <Outlet />
           ) : (
             <Suspense>{error ? <OrganizationProblem error={error} retry={refetch} /> : null}</Suspense>

@@ -46,7 +46,7 @@ export default function WhyDialog({ why: { orgId, permission } }: { why: Why }) 
       {found?.allowed && <Notice tone="ok">By now you may. Close this and try again.</Notice>}
       {found && !found.allowed && (
         <div className="space-y-4 pb-2">
-          <p>{found.reason}</p>
+          {!found.decidedBy && <p>{found.remedy ? 'No rule allows it.' : found.reason}</p>}
           {found.decidedBy && (
             <div>
               <p className="mb-1 text-sm font-medium">

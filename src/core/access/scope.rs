@@ -4,7 +4,10 @@ use std::{net::IpAddr, ops::Deref, sync::Arc};
 
 use super::{Caller, Membership};
 use crate::{
-    base::{ids::OrgId, permission::Permission},
+    base::{
+        ids::OrgId,
+        permission::{Permission, Role},
+    },
     core::{
         Core, Request,
         events::Memo,
@@ -146,11 +149,23 @@ impl Scope {
         match (self.explain(permission), &self.request.caller) {
             (Some(why), _) if self.may(Permission::PolicyView) => why.reason,
             (Some(why), _) => {
+                let who = plural(self.membership.role);
                 let may = if why.allowed { "may" } else { "may not" };
-                format!("{} {may} {permission} in this organization.", why.subject)
+                format!("{who} {may} do this: it needs the permission {permission}.")
             }
             (None, Caller::Token(_)) => format!("The service token was not issued for {permission}."),
             (None, _) => "The service itself may do everything.".to_owned(),
         }
+    }
+}
+
+/// Those who have a role, or service tokens.
+const fn plural(role: Option<Role>) -> &'static str {
+    match role {
+        Some(Role::Owner) => "Owners",
+        Some(Role::Admin) => "Admins",
+        Some(Role::Operator) => "Operators",
+        Some(Role::Viewer) => "Viewers",
+        None => "Service tokens",
     }
 }

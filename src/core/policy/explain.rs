@@ -1,4 +1,4 @@
-//! Why a caller may or may not do something: the line that decides, and the change that would reverse it.
+//! Why a caller may or may not do something: the line that decides, and its way to the role.
 //!
 //! A pure function over the lines as read. It does not decide: casbin has, and a law compares this explanation with
 //! casbin's table for every cell, for the committed files and for generated ones. If several lines agree, it names the
@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::{
     line::{Effect, Grant, POLICY_CSV, Subject, org_file},
+    remedy::Remedy,
     rules::{Inheritance, Rules},
     source::Sources,
 };
@@ -36,39 +37,6 @@ impl std::fmt::Display for PolicyLine {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum ChangeKind {
-    Add,
-    Replace,
-    Remove,
-}
-
-/// A change that would lift a refusal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Remedy {
-    pub change: ChangeKind,
-    pub file: String,
-    /// The number of the line to replace or remove.
-    pub line: Option<i64>,
-    pub text: Option<String>,
-    /// Whether the organization's own file can do it; otherwise only the installation's operator can.
-    pub within_ceiling: bool,
-}
-
-impl std::fmt::Display for Remedy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let text = self.text.as_deref().unwrap_or_default();
-        match (self.change, self.line) {
-            (ChangeKind::Add, _) => write!(f, "add to {}: {text}", self.file)?,
-            (ChangeKind::Replace, Some(line)) => write!(f, "replace {}:{line} with: {text}", self.file)?,
-            (_, Some(line)) => write!(f, "remove {}:{line}", self.file)?,
-            (_, None) => write!(f, "change {}", self.file)?,
-        }
-        if self.within_ceiling { Ok(()) } else { f.write_str(" (only the installation's operator can)") }
-    }
-}
-
 /// Whether someone may do something, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
@@ -84,7 +52,7 @@ pub struct Explanation {
     pub inheritance: Vec<Role>,
     /// Every line that applies to the permission and the subject, including the deciding one.
     pub lines: Vec<PolicyLine>,
-    /// The change that would allow it, if it is refused.
+    /// The change that would allow it, if it is refused and one line can.
     pub remedy: Option<Remedy>,
     /// The same in a sentence.
     pub reason: String,
@@ -148,7 +116,7 @@ impl Book {
         let allowed = spoken.first().is_some_and(|first| first.grant.effect == Effect::Allow);
         let mut lines: Vec<PolicyLine> = spoken.iter().map(|one| self.line(one)).collect();
         let inheritance = spoken.first().map_or_else(Vec::new, |first| self.path(subject, first.grant));
-        let remedy = (!allowed).then(|| remedy(org, subject, permission, &spoken));
+        let remedy = if allowed { None } else { self.remedy(org, subject, permission) };
         let decided_by = lines.first().cloned();
         let reason = reason(subject, permission, allowed, decided_by.as_ref(), &inheritance, remedy.as_ref());
         lines.sort_by_key(|line| (line.file != POLICY_CSV, line.line));
@@ -195,28 +163,8 @@ impl Book {
     }
 }
 
-/// The change that would allow it.
-fn remedy(org: Option<OrgId>, subject: Subject, permission: Permission, spoken: &[Spoken<'_>]) -> Remedy {
-    let denials: Vec<_> = spoken.iter().filter(|one| one.grant.effect == Effect::Deny).collect();
-    let in_base = denials.iter().any(|one| one.org.is_none()) || subject == Subject::ServiceToken;
-    let (file, domain) = match org.filter(|_| !in_base) {
-        Some(org) => (org_file(org), org.to_string()),
-        None => (POLICY_CSV.to_owned(), "*".to_owned()),
-    };
-    let within_ceiling = org.is_some() && !in_base;
-    let text = format!("p, {}, {domain}, {permission}, allow", subject.as_str());
-    let Some(denial) = denials.first() else {
-        return Remedy { change: ChangeKind::Add, file, line: None, text: Some(text), within_ceiling };
-    };
-    // Without the deny, an allow from another line may be enough.
-    let otherwise = spoken.iter().any(|one| one.grant.effect == Effect::Allow);
-    let (change, text) =
-        if otherwise { (ChangeKind::Remove, None) } else { (ChangeKind::Replace, Some(text)) };
-    Remedy { change, file, line: Some(number(denial.grant.line)), text, within_ceiling }
-}
-
 /// Whether a line applies to the subject, and from how far: an allow is inherited upwards, a deny downwards.
-fn reach(roles: &Inheritance, subject: Subject, grant: &Grant) -> Option<usize> {
+pub(super) fn reach(roles: &Inheritance, subject: Subject, grant: &Grant) -> Option<usize> {
     match (subject, grant.subject) {
         (Subject::ServiceToken, Subject::ServiceToken) => Some(0),
         (Subject::Role(role), Subject::Role(named)) => {
@@ -246,8 +194,10 @@ fn reason(
         let roles: Vec<&str> = inheritance.iter().map(|role| role.as_str()).collect();
         reason.push_str(&format!(" ({})", roles.join(" ⊃ ")));
     }
-    if let Some(remedy) = remedy {
-        reason.push_str(&format!(". To allow it, {remedy}"));
+    match remedy {
+        Some(remedy) => reason.push_str(&format!(". To allow it, {remedy}")),
+        None if allowed => {}
+        None => reason.push_str(". No change of one line within the ceiling and the expectations allows it"),
     }
     reason
 }

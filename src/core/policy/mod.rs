@@ -30,6 +30,7 @@ mod lint;
 mod live;
 mod matrix;
 mod reader;
+mod remedy;
 mod report;
 mod rules;
 mod source;
@@ -40,10 +41,11 @@ pub use self::{
     compiled::Compiled,
     diff::{CellChange, lines as changed_lines},
     expectations::OwnExpectation,
-    explain::{ChangeKind, Explanation, NO_LINE, PolicyLine, Remedy},
+    explain::{Explanation, NO_LINE, PolicyLine},
     line::{LintProblem, Subject, listed, org_file},
     live::{Policy, PolicyStatus},
     matrix::{MatrixCell, MatrixRow, matrix, matrix_table},
+    remedy::{ChangeKind, Remedy},
     report::{Report, check, check_with},
     source::{DEFAULTS, Given},
 };

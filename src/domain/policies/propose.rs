@@ -51,7 +51,7 @@ pub async fn propose(scope: &Scope, text: String) -> Result<Proposal> {
     Ok(Proposal { problems, changes, expectations, lines, version })
 }
 
-/// Computes which calls of the last `days` another text would have decided differently.
+/// Computes which calls of the last `days` another text decides differently than the rules in force.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` with all errors in the text.

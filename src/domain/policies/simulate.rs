@@ -1,5 +1,5 @@
-//! Tries a candidate on recorded decisions: which calls of recent days it would have decided differently, and which of
-//! its lines decided no call.
+//! Tries a candidate on recorded decisions: which calls of recent days it decides differently than the rules in force
+//! now, and which of its lines decided no call. The outcome at the time doesn't matter: the rules may have changed since.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Calls whose outcome would change.
+/// Calls that the candidate decides differently than the policy in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
 #[graphql(name = "PolicyFlip")]
 pub struct Flip {
@@ -64,7 +64,7 @@ pub struct Simulation {
     pub days: i64,
     /// The number of calls examined.
     pub calls: i64,
-    /// The number of calls whose outcome would change.
+    /// The number of calls that the candidate decides differently than the policy in force.
     pub flipped: i64,
     /// The changed calls, most frequent first.
     pub flips: Vec<Flip>,
@@ -82,8 +82,8 @@ impl serde::Serialize for Id {
 
 /// Tries a candidate on the decisions of the last `days`, for one organization and its own rules or for all.
 pub async fn simulate(core: &Core, candidate: Compiled, org: Option<OrgId>, days: i64) -> Result<Simulation> {
-    let recorded = decisions::recorded(core, org, days).await?;
-    let mut simulation = run_in_cpu_pool(core, org, move || replay(&candidate, &recorded)).await?;
+    let (now, recorded) = (core.policy.now(), decisions::recorded(core, org, days).await?);
+    let mut simulation = run_in_cpu_pool(core, org, move || replay(&now, &candidate, &recorded)).await?;
     simulation.days = days;
     if let Some(org) = org {
         let own = org_file(org);
@@ -92,34 +92,35 @@ pub async fn simulate(core: &Core, candidate: Compiled, org: Option<OrgId>, days
     Ok(simulation)
 }
 
-fn replay(candidate: &Compiled, recorded: &[Decision]) -> Simulation {
-    let (mut flips, mut calls, mut used) = (Vec::new(), 0, BTreeSet::new());
+fn replay(now: &Compiled, candidate: &Compiled, recorded: &[Decision]) -> Simulation {
+    let (mut flips, mut calls, mut used) = (BTreeMap::new(), 0, BTreeSet::new());
     for one in recorded {
         calls += one.count;
-        let subject = one.role.map_or(Subject::ServiceToken, Subject::Role);
-        let decided_by = candidate.explain(Some(one.org), subject, one.permission).decided_by;
+        let (org, subject) = (Some(one.org), one.role.map_or(Subject::ServiceToken, Subject::Role));
+        let decided_by = candidate.explain(org, subject, one.permission).decided_by;
         if let Some(line) = &decided_by {
             used.insert((line.file.clone(), line.line));
         }
-        let was = match one.outcome {
-            Outcome::Allowed => true,
-            Outcome::Refused => false,
-            Outcome::NotIssued => continue,
-        };
-        let allowed = candidate.permissions(Some(one.org), subject).contains(one.permission);
-        if allowed != was {
-            flips.push(Flip {
-                organization_id: one.org,
-                subject: subject.as_str().to_owned(),
-                token_id: (one.token != 0).then_some(Id(one.token)),
-                operation: one.operation.clone(),
-                permission: one.permission,
-                allowed,
-                count: one.count,
-                decided_by,
-            });
+        let allows = |policy: &Compiled| policy.permissions(org, subject).contains(one.permission);
+        let allowed = allows(candidate);
+        if one.outcome == Outcome::NotIssued || allowed == allows(now) {
+            continue;
         }
+        // The same calls may have ended both ways.
+        let key = (one.org, subject.as_str(), one.token, one.operation.as_str(), one.permission);
+        let flip = flips.entry(key).or_insert_with(|| Flip {
+            organization_id: one.org,
+            subject: subject.as_str().to_owned(),
+            token_id: (one.token != 0).then_some(Id(one.token)),
+            operation: one.operation.clone(),
+            permission: one.permission,
+            allowed,
+            count: 0,
+            decided_by,
+        });
+        flip.count += one.count;
     }
+    let mut flips: Vec<Flip> = flips.into_values().collect();
     flips.sort_by_key(|flip| (std::cmp::Reverse(flip.count), flip.organization_id, flip.operation.clone()));
     let unused = candidate.lines().into_iter().filter(|line| !used.contains(&(line.file.clone(), line.line)));
     Simulation {
@@ -161,10 +162,10 @@ mod tests {
     use crate::{base::permission::Role, core::policy::Policy};
 
     #[test]
-    fn only_calls_decided_differently_are_flipped() {
-        let policy = Policy::embedded().unwrap();
+    fn only_calls_decided_differently_than_now_are_flipped() {
+        let now = Policy::embedded().unwrap().now();
         let own = "p, OPERATOR, 7, agent.create, deny\np, VIEWER, 7, contact.view, allow\n";
-        let candidate = policy.now().with_org(OrgId(7), Some(own)).unwrap();
+        let candidate = now.with_org(OrgId(7), Some(own)).unwrap();
         let one = |org, role, permission, outcome, count| Decision {
             org: OrgId(org),
             role,
@@ -181,9 +182,12 @@ mod tests {
             one(7, Some(Role::Viewer), Permission::AgentView, Outcome::Refused, 2),
             one(7, None, Permission::PolicyEdit, Outcome::NotIssued, 8),
             one(7, None, Permission::AgentCreate, Outcome::Allowed, 9),
+            // Decided otherwise before.
+            one(7, Some(Role::Operator), Permission::AgentCreate, Outcome::Refused, 1),
         ];
-        let found = replay(&candidate, &recorded);
-        assert_eq!((found.calls, found.flipped, found.flips.len()), (37, 7, 2));
+        let found = replay(&now, &candidate, &recorded);
+        assert_eq!((found.calls, found.flipped, found.flips.len()), (38, 6, 1));
+        assert_eq!(replay(&candidate, &candidate, &recorded).flips, [], "nothing changes");
         let used = |subject: &str, permission, allowed, refused| CellUse {
             subject: subject.to_owned(),
             permission,
@@ -191,13 +195,13 @@ mod tests {
             refused,
         };
         let uses = [
-            used("OPERATOR", Permission::AgentCreate, 11, 0),
+            used("OPERATOR", Permission::AgentCreate, 11, 1),
             used("VIEWER", Permission::AgentView, 7, 2),
             used("service_token", Permission::AgentCreate, 9, 0),
         ];
         assert_eq!(found.uses, uses);
         let flip = &found.flips[0];
-        assert_eq!((flip.organization_id, flip.allowed, flip.count), (OrgId(7), false, 5));
+        assert_eq!((flip.organization_id, flip.allowed, flip.count), (OrgId(7), false, 6));
         assert_eq!(
             flip.decided_by.as_ref().unwrap().to_string(),
             "orgs/7.csv:1: p, OPERATOR, 7, agent.create, deny"

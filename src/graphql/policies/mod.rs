@@ -88,7 +88,7 @@ impl PolicyQuery {
         answer(async { Ok(policies::propose(&ctx.enter(org_id).await?, text).await?.into()) }).await
     }
 
-    /// The calls of recent days that another text of the organization's own rules would have decided differently.
+    /// The calls of recent days that another text of the organization's own rules decides differently.
     #[graphql(directive = permit::apply(Permission::PolicyView))]
     async fn simulate_policy(
         &self,

@@ -265,7 +265,7 @@ async fn policy_readers_learn_which_line_refuses() {
     let seen = app.viewer.gql(can, json!({ "o": org })).await.data()["viewerCan"].clone();
     assert_eq!((&seen[0]["allowed"], &seen[1]["allowed"]), (&json!(true), &json!(false)));
     assert_eq!(seen[1]["decidedBy"], Value::Null);
-    assert_eq!(seen[1]["reason"], "VIEWER may not agent.edit in this organization.");
+    assert_eq!(seen[1]["reason"], "Viewers may not do this: it needs the permission agent.edit.");
     // On the records themselves: the caller's permissions on them.
     let agent = app.agent().await;
     let record = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { viewerCan } organization(orgId: $o) { viewerCan } }";
@@ -311,6 +311,10 @@ async fn a_candidate_is_tried_on_real_calls() {
     assert_eq!(found["flips"], json!(flips));
     assert_eq!((&found["flipped"], &found["calls"]), (&json!(5), &json!(6)));
     assert_eq!(found["unusedLines"], json!([{ "line": 3 }]));
+    // In force, it changes nothing, however the calls ended before.
+    app.owner.edit_policy(org, "none", &text).await.data();
+    let again = app.admin.gql(simulate, json!({ "o": org, "t": text })).await.data();
+    assert_eq!(again["simulatePolicy"]["flipped"], 0);
     // Calls older than the retention are forgotten.
     app.clock.advance(Duration::from_secs(13 * 86_400));
     assert_eq!(decisions::prune(&app.core).await.unwrap(), 0);

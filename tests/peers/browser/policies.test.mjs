@@ -184,6 +184,7 @@ test('the matrix is changed by the keyboard alone, and back; a fixed cell says w
   await page.keyboard.press('Space')
   await cell(page, 'contact.view', 'Viewer', 'yes').waitFor()
   await isDraft(page).waitFor()
+  await effect(page).getByText(/^To allow it/).waitFor({ state: 'detached' })
   await page.keyboard.press('Enter')
   await cell(page, 'contact.view', 'Viewer', 'no').waitFor()
   await isDraft(page).waitFor({ state: 'detached' })
@@ -191,9 +192,13 @@ test('the matrix is changed by the keyboard alone, and back; a fixed cell says w
 
 test('a draft that fails an expectation of the operator says which', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `${at}?q=agent.delete` })
+  await cell(page, 'agent.delete', 'Viewer', 'no').focus()
+  await effect(page).getByText('No single rule of this organization can allow it.').waitFor()
+  assert.equal(await effect(page).getByText(/^To allow it/).count(), 0, 'what would be refused is not advised')
   await cell(page, 'agent.delete', 'Viewer', 'no').click()
   await isDraft(page).waitFor()
-  await effect(page).getByText('Fails: Viewer may not agent.delete').waitFor()
+  await effect(page).getByText('Not met: Viewers may not delete an agent').waitFor()
+  await effect(page).getByText('The operator requires: Viewers may not delete an agent (agent.delete). Line 1 allows it.').waitFor()
   await isAccessibleInBoth(page, 'with a failed expectation')
   assert.equal(await page.getByRole('button', { name: 'Publish…' }).isDisabled(), true)
   await cell(page, 'agent.delete', 'Viewer', 'yes').click()
@@ -209,8 +214,8 @@ test('an expected cell keeps its result: a draft against it fails at its line', 
   await publishesDraft(page, 'Contacts are private')
   assert.equal((await inForce()).text, 'e, VIEWER, contact.view, deny\n')
   await cell(page, 'contact.view', 'Viewer', 'no').click()
-  await cell(page, 'contact.view', 'Viewer', 'yes, own line: allow, in the draft, expected: no, which fails').waitFor()
-  await effect(page).getByText('Fails: Viewer may not contact.view').waitFor()
+  await cell(page, 'contact.view', 'Viewer', 'yes, own line: allow, in the draft, expected: no, not met').waitFor()
+  await effect(page).getByText('Not met: Viewers may not see contacts and their addresses').waitFor()
   await isAccessibleInBoth(page, 'with a failed expectation of its own')
   assert.equal(await page.getByRole('button', { name: 'Publish…' }).isDisabled(), true)
   await effect(page).getByRole('button', { name: 'Line 1' }).first().click()
@@ -275,4 +280,49 @@ test('who may not edit the rules sees them, and why they can’t be changed', as
     'mutation($o: Id!) { allowPermission(orgId: $o, input: { role: VIEWER, permission: "contact.view", reason: "no" }) { version } }',
   )
   assert.deepEqual(codes, ['PERMISSION_DENIED'])
+})
+
+test('a change of calls that are decided like that already is none', async (t) => {
+  await publishes('', 'From the start')
+  const line = `p, VIEWER, ${world.org}, contact.view, allow\n`
+  await apiAs('VIEWER', 'query($org: Id!) { contacts(orgId: $org, page: 1, limit: 1) { total } }').catch(() => {})
+  const replay = 'query($org: Id!, $text: String!) { simulatePolicy(orgId: $org, text: $text, days: 14) { flipped } }'
+  const flipped = async (text) => (await apiAs('OWNER', replay, { text })).simulatePolicy.flipped
+  await until(async () => (await flipped(line)) > 0, 'the refused call to be recorded')
+  await publishes(line, 'The front desk')
+  assert.equal(await flipped(line), 0)
+
+  // With a single version, too, there is a way back.
+  const page = await browse(t, { as: 'OWNER', at: `${at}?tab=history` })
+  await page.getByRole('button', { name: 'Go back to no own rules…' }).click()
+  await dialog(page).getByLabel('Reason').fill('No front desk')
+  await dialog(page).getByRole('button', { name: 'Go back', exact: true }).click()
+  await row(page, 'No front desk').waitFor()
+  assert.equal((await inForce()).text, null)
+  await page.getByRole('button', { name: 'Go back to no own rules…' }).waitFor({ state: 'detached' })
+})
+
+test('who may not see the rules is told so, and nothing is asked that would be refused', async (t) => {
+  // No request fails.
+  const page = await browse(t, { as: 'OPERATOR', at })
+  await page.getByRole('heading', { name: 'You may not see this' }).waitFor()
+  await isAccessibleInBoth(page, 'without the permission')
+})
+
+test('on a phone the roles and the reason stay in sight', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at, width: 390, height: 844 })
+  const far = cell(page, 'skill.view', 'Owner', 'yes')
+  await far.scrollIntoViewIfNeeded()
+  await far.focus()
+  const reason = effect(page).getByText('skill.view', { exact: true })
+  await reason.waitFor()
+  const topOf = async (locator) => (await locator.boundingBox()).y
+  const [head, middle, why] = [
+    await topOf(grid(page).getByRole('columnheader', { name: 'Owner' })),
+    await topOf(far),
+    await topOf(reason),
+  ]
+  assert.ok(0 < head && head < middle && middle < why && why < 844, `${head}, ${middle}, ${why}`)
+  await isAccessibleInBoth(page, 'on a phone')
+  await shows(page, 'policies-phone')
 })

@@ -60,7 +60,7 @@ export function AsMember({ member: { name, role }, rows }: { member: Member; row
       title={`As ${name}`}
       about={
         <>
-          <Visible text={name} /> is {subjectName(role)} and has {allowed.length} of {rows.length}{' '}
+          <Visible text={name} /> has the role {subjectName(role)}, with {allowed.length} of {rows.length}{' '}
           permissions. This only explains; nothing is done in their name.
         </>
       }

@@ -86,11 +86,17 @@ export function CellDetails({ cell, meaning, member, change, onOwn, expected, on
               , by <Code>{change.decidedBy.text}</Code> ({change.decidedBy.file} line {change.decidedBy.line})
             </>
           ) : (
-            ', because no line allows it'
+            ' (no rule allows it)'
           )}
         </p>
       )}
-      {found ? <InForce found={found} /> : error ? <p>{wordsOf(error)}</p> : <Skeleton className="w-3/4" />}
+      {found ? (
+        <InForce found={found} cell={cell} />
+      ) : error ? (
+        <p>{wordsOf(error)}</p>
+      ) : (
+        <Skeleton className="w-3/4" />
+      )}
       {calls && (
         <p className="text-muted">
           In the last {DAYS} days: {callWords(calls) ?? 'no calls'}.
@@ -101,7 +107,7 @@ export function CellDetails({ cell, meaning, member, change, onOwn, expected, on
       ) : (
         onOwn && (
           <RadioGroup
-            label="Own line of this organization"
+            label="This organization’s rule"
             row
             value={own ?? 'none'}
             onValue={(value) => onOwn(value === 'none' ? null : value)}
@@ -122,7 +128,7 @@ function Expected(props: Pick<Props, 'expected' | 'onExpect'> & { allowed: boole
       <p className="flex flex-wrap items-center gap-2">
         <span>
           Expected: <strong className="font-semibold">{expected.effect === 'allow' ? 'yes' : 'no'}</strong>
-          {expected.isMet === false && ', which fails'}
+          {expected.isMet === false && ' (not met)'}
         </span>
         {onExpect && (
           <Button size="sm" onClick={() => onExpect(null)}>
@@ -161,13 +167,14 @@ function useRested(key: string): boolean {
   return rested === key
 }
 
-function InForce({ found: { allowed, decidedBy, inheritance, remedy } }: { found: Explanation }) {
+function InForce({ found, cell }: { found: Explanation; cell: CellState }) {
+  const { allowed, decidedBy, inheritance, remedy } = found
   return (
     <>
       <div className="space-y-1">
         <p>
           In force: <strong className="font-semibold">{allowed ? 'yes' : 'no'}</strong>
-          {decidedBy ? `, by ${decidedBy.file} line ${decidedBy.line}` : ', because no line allows it'}
+          {decidedBy ? `, by ${decidedBy.file} line ${decidedBy.line}` : ' (no rule allows it)'}
         </p>
         {decidedBy && <CodeBlock text={decidedBy.text} label="the deciding line" />}
         {inheritance.length > 1 && (
@@ -177,7 +184,11 @@ function InForce({ found: { allowed, decidedBy, inheritance, remedy } }: { found
           </p>
         )}
       </div>
-      {remedy && (
+      {!remedy && !allowed && !cell.fixed && (
+        <p className="text-muted">No single rule of this organization can allow it.</p>
+      )}
+      {/* A draft that allows it has the line. */}
+      {remedy && !cell.allowed && (
         <div className="space-y-1">
           <p>
             To allow it, {remedyWords(remedy)}

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { differs, filtered, grouped, isEdited, rowsOf } from './cells'
+import { countOf, differs, filtered, grouped, isEdited, rowsOf } from './cells'
 import { cellName } from './names'
 
 const base = 'g, OWNER, ADMIN\ng, ADMIN, OPERATOR\ng, OPERATOR, VIEWER\np, VIEWER, *, skill.edit, deny\n'
@@ -20,7 +20,10 @@ const given = {
     { permission: 'contact.view', group: 'contact', meaning: 'See contacts.' },
     { permission: 'skill.edit', group: 'skill', meaning: 'Edit skills.' },
   ],
-  general: { changes: [{ subject: 'OPERATOR', permission: 'contact.view', allowed: false }] },
+  general: {
+    ok: true,
+    changes: [{ subject: 'OPERATOR', permission: 'contact.view', allowed: false, decidedBy: null }],
+  },
   text: 'p, OPERATOR, 7, contact.view, allow\np, VIEWER, 7, contact.view, allow\n',
   changes: undefined,
   uses: undefined,
@@ -63,6 +66,18 @@ test('never used is what a shown role may do, but no recent call needed', () => 
   expect(never(uses, 'ADMIN')).toEqual(['contact.view'])
   const owner = cellOf(rowsOf({ ...given, uses }), 'contact.view', 'OWNER')
   expect(cellName(owner)).toBe('contact.view for Owner: yes, 2 calls allowed')
+})
+
+test('a cell counts the calls with the result that it shows', () => {
+  const uses = ['OWNER', 'VIEWER'].map((subject) => ({
+    subject,
+    permission: 'contact.view',
+    allowed: 2,
+    refused: 1,
+  }))
+  const counted = (subject: string) =>
+    countOf(cellOf(rowsOf({ ...given, text: given.policy.text, uses }), 'contact.view', subject))
+  expect([counted('OWNER'), counted('VIEWER'), counted('ADMIN')]).toEqual([2, 1, 0])
 })
 
 test('filters narrow rows and columns', () => {

@@ -73,6 +73,8 @@ export const isEdited = ({ own, ownInForce }: CellState) => own !== ownInForce
 /** Whether the organization's rules differ from the general ones, in text or in effect. */
 export const differs = (cell: CellState) =>
   cell.own !== null || isEdited(cell) || cell.allowed !== cell.general || cell.allowed !== cell.inForce
+/** The recent calls with the result that the cell shows. */
+export const countOf = ({ allowed, calls }: CellState) => calls?.[allowed ? 'allowed' : 'refused'] ?? 0
 /** Whether it is known that no recent call needed it. */
 const isUnused = ({ calls }: CellState) => calls?.allowed === 0 && calls.refused === 0
 

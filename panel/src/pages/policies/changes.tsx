@@ -38,7 +38,7 @@ export function Changes({ changes }: { changes: readonly CellChange[] }) {
               <li key={permission}>
                 <code className="font-mono">{permission}</code>
                 <span className="block text-xs text-muted">
-                  {decidedBy ? `${decidedBy.file} line ${decidedBy.line}` : 'no line allows it'}
+                  {decidedBy ? `${decidedBy.file} line ${decidedBy.line}` : 'no rule allows it'}
                 </span>
               </li>
             ))}
@@ -55,7 +55,7 @@ function People({ names }: { names: string[] | null }) {
   const more = names.length - NAMED
   return (
     <span className="block text-muted">
-      <Visible text={names.slice(0, NAMED).join(', ')} />
+      {names.length === 1 ? 'Member' : 'Members'}: <Visible text={names.slice(0, NAMED).join(', ')} />
       {more > 0 && ` and ${more} more`}
     </span>
   )

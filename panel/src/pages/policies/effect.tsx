@@ -12,10 +12,12 @@ import { Changes } from './changes'
 import { fixOf } from './fixes'
 import { isOwnFile } from './lines'
 import { subjectName } from './names'
-import type { Proposal, Simulation } from './queries'
+import { problemWords } from './problem-words'
+import type { Permissions, Proposal, Simulation } from './queries'
 import type { Proposing } from './use-proposal'
 
 interface Props {
+  permissions: Permissions
   proposing: Proposing
   /** Above the changes: "The draft changes". Null: the text is in force, so that it changes nothing. */
   title: string | null
@@ -25,7 +27,8 @@ interface Props {
   onText?: (text: string) => void
 }
 
-export function Effect({ proposing: { proposed, problem, retry }, title, onLine, onText }: Props) {
+export function Effect({ permissions, proposing, title, onLine, onText }: Props) {
+  const { proposed, problem, retry } = proposing
   return (
     <>
       {problem && (
@@ -47,6 +50,7 @@ export function Effect({ proposing: { proposed, problem, retry }, title, onLine,
                 <Changes changes={proposed.proposal.changes} />
               ) : (
                 <Problems
+                  permissions={permissions}
                   problems={proposed.proposal.problems}
                   text={proposed.text}
                   onLine={onLine}
@@ -77,6 +81,7 @@ function summary({ ok, changes, problems }: Proposal): string {
 const counted = (count: number, word: string) => `${count.toLocaleString()} ${word}${count === 1 ? '' : 's'}`
 
 interface ProblemsProps {
+  permissions: Permissions
   problems: Proposal['problems']
   /** The text that has them. */
   text?: string
@@ -84,11 +89,11 @@ interface ProblemsProps {
   onText?: (text: string) => void
 }
 
-export function Problems({ problems, text = '', onLine, onText }: ProblemsProps) {
+export function Problems({ permissions, problems, text = '', onLine, onText }: ProblemsProps) {
   return (
     <ul className="space-y-1.5 text-sm">
       {problems.map((problem) => {
-        const { file, line, reason } = problem
+        const { file, line, reason } = problemWords(problem, permissions)
         const fix = onText && fixOf(problem, text)
         return (
           <li key={`${file}:${line}: ${reason}`} className="text-danger-text">
@@ -122,8 +127,8 @@ function Replay({ replay, isNew }: { replay: Simulation; isNew: boolean }) {
         <Panel title={`Calls of the last ${days} days`}>
           <p className="text-sm">
             {flipped === 0
-              ? `None of ${counted(calls, 'call')} would end otherwise.`
-              : `Of ${counted(calls, 'call')}, ${flipped.toLocaleString()} would end otherwise.`}
+              ? `None of ${counted(calls, 'call')} would have a different result.`
+              : `${flipped.toLocaleString()} of ${counted(calls, 'call')} would have a different result.`}
           </p>
           <ul className="mt-2 space-y-2 text-sm">
             {flips.slice(0, SHOWN).map((flip) => (
@@ -182,16 +187,16 @@ export function NoDraft({ onText }: { onText: (() => void) | null }) {
     <p className="mb-4 text-sm text-muted">
       {onText ? (
         <>
-          There is no draft: press a cell, or{' '}
+          No draft. Click a cell or{' '}
           <button type="button" className="link" onClick={onText}>
             edit the text
-          </button>
-          .
+          </button>{' '}
+          to start one;
         </>
       ) : (
-        'There is no draft: edit the text, or press a cell of the matrix.'
+        'No draft. Edit the text, or click a cell of the matrix, to start one;'
       )}{' '}
-      It comes into force when you publish it.
+      it takes effect when you publish.
     </p>
   )
 }

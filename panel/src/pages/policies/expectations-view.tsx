@@ -2,29 +2,38 @@
 import { CircleCheck, CircleDashed, CircleX } from 'lucide-react'
 import { Panel } from '../../ui/panel'
 import type { Expectation } from './expectations'
-import { subjectName } from './names'
+import { mayWords } from './names'
+import type { Permissions } from './queries'
 
 interface Props {
+  permissions: Permissions
   expectations: Expectation[]
+  /** The operator's that would apply without own rules. */
+  skipped: number
   /** Shows a line of the own rules. */
   onLine: (line: number) => void
 }
 
-export function Expectations({ expectations, onLine }: Props) {
+export function Expectations({ permissions, expectations, skipped, onLine }: Props) {
   const failed = expectations.filter(({ isMet }) => isMet === false)
   const others = expectations.filter(({ isMet }) => isMet !== false)
   if (expectations.length === 0) return null
   return (
     <Panel
       title="Expectations"
-      about="Results that the rules must have: this organization’s own, in its text, and the operator’s, in expectations.csv."
+      about="What the rules must guarantee, set by this organization or by the operator."
     >
-      <List expectations={failed} onLine={onLine} />
+      <List permissions={permissions} expectations={failed} onLine={onLine} />
       {others.length > 0 && (
         <details className="mt-1.5 text-sm">
           <summary>{summary(others)}</summary>
-          <List expectations={others} onLine={onLine} />
+          <List permissions={permissions} expectations={others} onLine={onLine} />
         </details>
+      )}
+      {skipped > 0 && (
+        <p className="mt-1.5 text-sm text-muted">
+          {skipped.toLocaleString()} of the operator’s apply only to an organization without rules of its own.
+        </p>
       )}
     </Panel>
   )
@@ -35,18 +44,19 @@ function summary(others: Expectation[]): string {
   return others.every(({ isMet }) => isMet) ? `${count} met` : `${count} not checked yet`
 }
 
-function List({ expectations, onLine }: Props) {
+function List({ permissions, expectations, onLine }: Omit<Props, 'skipped'>) {
   return (
     <ul className="mt-1.5 space-y-1.5 text-sm">
-      {expectations.map(({ subject, place, line, permission, effect, isMet }) => {
+      {expectations.map((each) => {
+        const { subject, place, line, permission, effect, isMet } = each
         const { icon: Icon, look, word } = resultOf(isMet)
         return (
           <li key={`${line} ${subject} ${place} ${permission}`} className="flex gap-1.5">
             <Icon size={16} aria-hidden className={`mt-0.5 shrink-0 ${look}`} />
             <span className="min-w-0">
               <span className="sr-only">{word}: </span>
-              {subjectName(subject)} {effect === 'allow' ? 'may' : 'may not'}{' '}
-              <code className="font-mono wrap-anywhere">{permission}</code>{' '}
+              {mayWords(each, effect === 'allow', permissions)} (
+              <code className="font-mono wrap-anywhere">{permission}</code>){' '}
               {line === null ? (
                 <span className="text-muted">(the operator’s)</span>
               ) : (
@@ -66,5 +76,5 @@ function List({ expectations, onLine }: Props) {
 export const resultOf = (isMet: boolean | undefined) => (isMet ? MET : isMet === false ? FAILED : UNKNOWN)
 
 const MET = { icon: CircleCheck, look: 'text-ok-text', word: 'Met' }
-const FAILED = { icon: CircleX, look: 'text-danger-text', word: 'Fails' }
+const FAILED = { icon: CircleX, look: 'text-danger-text', word: 'Not met' }
 const UNKNOWN = { icon: CircleDashed, look: 'text-faint', word: 'Not checked yet' }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { CellState, Row } from './cells'
-import { expectationOf, expectationsOf } from './expectations'
+import { expectationOf, expectationsOf, skippedIn } from './expectations'
 import type { Proposal } from './queries'
 
 const cell = (subject: string, permission: string, allowed: boolean) =>
@@ -30,6 +30,7 @@ test('expectations are compared with the text in force and with an accepted draf
   ])
   expect(results({ ok: true, problems: [], changes: [], expectations: [] })).toEqual([true, false])
   expect(results(null, '\n'), 'without own rules, those of `default` apply').toEqual([true, false, true])
+  expect([skippedIn(expected, '\n'), skippedIn(expected, given.text)]).toEqual([0, 1])
 })
 
 test('for a refused draft, the service says what fails', () => {

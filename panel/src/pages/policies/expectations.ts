@@ -57,6 +57,10 @@ function operatorsOf({ expected, text, proposal }: Given, cells: CellState[]): E
   })
 }
 
+/** How many of the operator's apply only to organizations without own rules, and so not to this text. */
+export const skippedIn = (expected: string, text: string): number =>
+  text.trim() ? expected.split('\n').filter((line) => line.split(',')[1]?.trim() === 'default').length : 0
+
 /** The expectation of a cell that matters most: one that fails, then the organization's own. */
 export const expectationOf = (expectations: Expectation[], cell: Cell): Expectation | undefined => {
   const about = expectations.filter((each) => isSame(each, cell))

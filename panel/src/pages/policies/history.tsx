@@ -13,7 +13,8 @@ import { type Column, Table } from '../../ui/table'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import { writer } from './names'
-import { HistoryQuery, type Policy, type Version } from './queries'
+import { NoRules } from './no-rules'
+import { type General, HistoryQuery, type Permissions, type Policy, type Version } from './queries'
 import { VersionPeek } from './version-peek'
 
 const SIZE = 50
@@ -51,7 +52,14 @@ const COLUMNS: Column<Version>[] = [
   { id: 'when', head: 'When', width: '8rem', from: 'sm', cell: ({ at }) => <Time at={at} /> },
 ]
 
-export function History({ policy, isOwned }: { policy: Policy; isOwned: boolean }) {
+interface Props {
+  policy: Policy
+  permissions: Permissions
+  general: General
+  isOwned: boolean
+}
+
+export function History({ policy, permissions, general, isOwned }: Props) {
   const { id: orgId } = useOrg()
   const search = useSearch({ from: '/inside/o/$org/policies' })
   const navigate = useNavigate({ from: '/o/$org/policies' })
@@ -83,8 +91,11 @@ export function History({ policy, isOwned }: { policy: Policy; isOwned: boolean 
     <WithPeek
       list={
         <>
+          <NoRules policy={policy} general={general} />
           <Table
             label="Versions"
+            // A new version is shown at once, at the top.
+            question={`${page} ${found.total}`}
             items={[...found.data]}
             idOf={idOf}
             nameOf={nameOf}
@@ -111,6 +122,7 @@ export function History({ policy, isOwned }: { policy: Policy; isOwned: boolean 
           <VersionPeek
             key={search.peek}
             policy={policy}
+            permissions={permissions}
             id={search.peek}
             isInForce={search.peek === newest}
             known={found.data}

@@ -6,12 +6,13 @@ import { useQuery } from 'urql'
 import { Chip, FilterBar, FilterMenu, NothingMatches } from '../../app/filters'
 import { useOrg } from '../../app/organization'
 import { Panel } from '../../ui/panel'
-import { say } from '../../ui/toast-store'
+import { sayProblem } from '../../ui/toast-store'
 import { AsMember, MemberFilter, useMember } from './as-member'
 import { CellDetails } from './cell-details'
 import { type CellState, filtered, rowsOf, SUBJECTS } from './cells'
-import { type Expectation, expectationsOf } from './expectations'
+import { type Expectation, expectationsOf, skippedIn } from './expectations'
 import { Expectations } from './expectations-view'
+import { Legend } from './legend'
 import { type Cell, isSame } from './lines'
 import { Matrix } from './matrix'
 import { fixedReason, subjectName } from './names'
@@ -66,9 +67,9 @@ export function MatrixView(props: Props) {
   const expectations = expectationsOf({ expected, text: state.text, rows, proposal: judged })
   const toggle = (cell: CellState) => {
     setAt(cell)
-    if (userId !== undefined) return say('To change cells, clear the member.')
+    if (userId !== undefined) return sayProblem('To change cells, clear the member.')
     if (!canEdit) return onRefused()
-    if (cell.fixed && cell.own === null) return say(fixedReason(cell.fixed))
+    if (cell.fixed && cell.own === null) return sayProblem(fixedReason(cell.fixed))
     state.click(cell, cell.allowed)
   }
   const looked = pointed ?? at
@@ -120,7 +121,13 @@ export function MatrixView(props: Props) {
               )}
             </Panel>
             {children}
-            <Expectations expectations={expectations} onLine={onLine} />
+            <Expectations
+              permissions={permissions}
+              expectations={expectations}
+              skipped={skippedIn(expected, state.text)}
+              onLine={onLine}
+            />
+            <Legend />
           </>
         }
       >

@@ -4,7 +4,7 @@ import { Check, Lock, Minus } from 'lucide-react'
 import { type KeyboardEvent, useRef } from 'react'
 import { cx } from '../../ui/cx'
 import { words } from '../../ui/status'
-import { type CellState, grouped, type Row } from './cells'
+import { type CellState, countOf, grouped, type Row } from './cells'
 import { type Expectation, expectationOf } from './expectations'
 import { resultOf } from './expectations-view'
 import { type Cell, isSame } from './lines'
@@ -139,8 +139,8 @@ interface CellProps {
 }
 
 function MatrixCell({ cell, expected, isCurrent, onFocus, onPoint, onToggle }: CellProps) {
-  const { allowed, fixed, calls } = cell
-  const count = calls ? calls.allowed + calls.refused : 0
+  const { allowed, fixed } = cell
+  const count = countOf(cell)
   const mark = markOf(cell)
   const isDraft = mark === 'draft'
   const Icon = allowed ? Check : Minus

@@ -2,11 +2,18 @@
 import { ROLE_NAMES, type Role } from '../members/roles'
 import { type CellState, isEdited, TOKEN } from './cells'
 import type { Expectation } from './expectations'
-import type { RuleLine } from './lines'
-import type { CellChange } from './queries'
+import type { Cell, RuleLine } from './lines'
+import type { CellChange, Permissions } from './queries'
 
 export const subjectName = (subject: string) =>
   subject === TOKEN ? 'Service token' : (ROLE_NAMES[subject as Role] ?? subject)
+
+/** "Viewers may not see contacts and their addresses": a permission's meaning as a sentence about those who have a role. */
+export function mayWords({ subject, permission }: Cell, allowed: boolean, permissions: Permissions): string {
+  const meaning = permissions.find((each) => each.permission === permission)?.meaning ?? permission
+  const act = meaning.charAt(0).toLowerCase() + meaning.slice(1).replace(/\.$/, '')
+  return `${subjectName(subject)}s ${allowed ? 'may' : 'may not'} ${act}`
+}
 
 /** The mark beside yes or no: changed by the draft, or by the organization's own rules. */
 export function markOf(cell: CellState): 'draft' | 'own' | 'by own' | null {
@@ -26,7 +33,7 @@ export function cellName(cell: CellState, expected?: Expectation): string {
     mark === 'draft' && 'in the draft',
     fixed && 'only the operator can change it',
     expected && `expected: ${expected.effect === 'allow' ? 'yes' : 'no'}`,
-    expected?.isMet === false && 'which fails',
+    expected?.isMet === false && 'not met',
     calls && callWords(calls),
   ]
     .filter(Boolean)

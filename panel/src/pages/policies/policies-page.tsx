@@ -12,7 +12,7 @@ import { PageHeader } from '../../ui/page'
 import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 import { Tabs } from '../../ui/tabs'
-import { say } from '../../ui/toast-store'
+import { say, sayProblem } from '../../ui/toast-store'
 import { Conflict } from './conflict'
 import { type Editing, selectLine } from './editing'
 import { Effect, NoDraft } from './effect'
@@ -94,6 +94,7 @@ function Workbench({ policy, permissions, general, refetch }: Props) {
     <>
       {!draft && canEdit && <NoDraft onText={tab === 'text' ? null : () => toText()} />}
       <Effect
+        permissions={permissions}
         proposing={proposing}
         title={draft ? 'The draft changes' : null}
         onLine={toText}
@@ -127,10 +128,10 @@ function Workbench({ policy, permissions, general, refetch }: Props) {
       >
         <Tabs label="Parts of the policies" tabs={TABS} current={tab} />
       </PageHeader>
-      <ReadOnly policy={policy} isOwned={isOwned} refused={refused} />
+      <ReadOnly policy={policy} permissions={permissions} isOwned={isOwned} refused={refused} />
       {isBehind && <Conflict state={state} theirs={policy.text ?? ''} />}
       {tab === 'history' ? (
-        <History policy={policy} isOwned={isOwned} />
+        <History policy={policy} permissions={permissions} general={general} isOwned={isOwned} />
       ) : tab === 'text' ? (
         <Workspace beside={effect}>
           <TextView
@@ -151,7 +152,7 @@ function Workbench({ policy, permissions, general, refetch }: Props) {
           state={state}
           proposal={proposed?.proposal}
           canEdit={canEdit}
-          onRefused={() => (isOwned ? say(OWNED) : refused?.())}
+          onRefused={() => (isOwned ? sayProblem(OWNED) : refused?.())}
           onLine={toText}
         >
           {effect}

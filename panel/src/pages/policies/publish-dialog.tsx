@@ -22,6 +22,9 @@ const Edit = graphql(`
 `)
 
 interface Props {
+  /** Instead of the words for a draft. */
+  title?: string
+  action?: string
   version: string
   before: string
   text: string
@@ -33,7 +36,8 @@ interface Props {
 }
 
 export function PublishDialog(props: Props) {
-  const { version, before, text, changes, onClose, onPublished, onConflict } = props
+  const { title = 'Publish the draft', action = 'Publish', version, before, text, changes } = props
+  const { onClose, onPublished, onConflict } = props
   const org = useOrg()
   const edit = useFormAct(Edit)
   const [reason, setReason] = useState('')
@@ -46,7 +50,7 @@ export function PublishDialog(props: Props) {
     if (refused) return
     const { error } = await edit({ orgId: org.id, input: { version, text, reason } }, { quiet: true })
     if (!error) {
-      say('The rules are in force')
+      say('Rules published')
       return onPublished()
     }
     if (problemOf(error)?.code === 'CONFLICT') return onConflict()
@@ -56,10 +60,10 @@ export function PublishDialog(props: Props) {
   }
   return (
     <FormDialog
-      title="Publish the draft"
+      title={title}
       about="It comes into force at once, for everyone in the organization."
       width="lg"
-      action="Publish"
+      action={action}
       may="policy.edit"
       busy={edit.pending}
       onSubmit={submit}

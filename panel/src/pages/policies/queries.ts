@@ -11,7 +11,10 @@ export const PoliciesQuery = graphql(`
       expectations { line subject permission allowed met }
     }
     permissions { permission group meaning }
-    general: proposePolicy(orgId: $orgId, text: "") { changes { subject permission allowed } }
+    general: proposePolicy(orgId: $orgId, text: "") {
+      ok
+      changes { subject permission allowed decidedBy { file line text } }
+    }
   }
 `)
 

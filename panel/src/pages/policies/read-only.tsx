@@ -4,18 +4,20 @@ import { CodeBlock } from '../../ui/code'
 import { Notice } from '../../ui/notice'
 import { NotEditable } from '../../ui/panel'
 import { Problems } from './effect'
-import { subjectName } from './names'
-import type { Policy } from './queries'
+import { mayWords } from './names'
+import type { Permissions, Policy } from './queries'
 
 interface Props {
   policy: Policy
+  permissions: Permissions
   /** A file of the installation has the rules. */
   isOwned: boolean
   /** Explains a missing permission; null with it. */
   refused: (() => void) | null
 }
 
-export function ReadOnly({ policy: { files, problems, expectations }, isOwned, refused }: Props) {
+export function ReadOnly({ policy, permissions, isOwned, refused }: Props) {
+  const { files, problems, expectations } = policy
   const org = useOrg()
   const unmet = expectations.filter(({ met }) => !met)
   if (!isOwned && !refused && problems.length === 0 && unmet.length === 0) return null
@@ -26,7 +28,7 @@ export function ReadOnly({ policy: { files, problems, expectations }, isOwned, r
         <Notice tone="warn">
           These rules have problems. Of the organization’s own rules, only the denials or the last valid file
           apply.
-          <Problems problems={problems} />
+          <Problems permissions={permissions} problems={problems} />
         </Notice>
       )}
       {unmet.length > 0 && (
@@ -34,9 +36,9 @@ export function ReadOnly({ policy: { files, problems, expectations }, isOwned, r
           The rules do not meet these expectations of their own. They stay in force, but the next version must
           meet or remove them.
           <ul>
-            {unmet.map(({ line, subject, permission, allowed }) => (
-              <li key={line}>
-                Line {line}: {subjectName(subject)} {allowed ? 'may' : 'may not'} <code>{permission}</code>
+            {unmet.map((each) => (
+              <li key={each.line}>
+                Line {each.line}: {mayWords(each, each.allowed, permissions)} (<code>{each.permission}</code>)
               </li>
             ))}
           </ul>

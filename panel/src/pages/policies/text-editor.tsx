@@ -84,9 +84,12 @@ export function TextEditor(props: Props) {
     const view = editor.current
     if (!view || !proposed) return
     const { doc } = view.state
-    view.dispatch(setDiagnostics(view.state, diagnosticsOf(proposed, doc, canEdit)), {
-      effects: setMarks.of(marksOf(proposed, doc)),
-    })
+    view.dispatch(
+      setDiagnostics(view.state, diagnosticsOf(proposed, doc, latest.current.permissions, canEdit)),
+      {
+        effects: setMarks.of(marksOf(proposed, doc)),
+      },
+    )
   }, [proposed, canEdit])
 
   return (

@@ -5,6 +5,8 @@ import { type Command, EditorView, GutterMarker, lineNumberMarkers } from '@code
 import { changeOf } from './editing'
 import { fixOf } from './fixes'
 import { isOwnFile } from './lines'
+import { problemWords } from './problem-words'
+import type { Permissions } from './queries'
 import type { Proposed } from './use-proposal'
 
 class WrongLine extends GutterMarker {
@@ -48,7 +50,12 @@ export function marksOf({ proposal, replay }: Proposed, doc: Text): RangeSet<Gut
   return RangeSet.of<GutterMarker>([...wrong, ...unused], true)
 }
 
-export function diagnosticsOf({ proposal }: Proposed, doc: Text, canEdit: boolean): Diagnostic[] {
+export function diagnosticsOf(
+  { proposal }: Proposed,
+  doc: Text,
+  permissions: Permissions,
+  canEdit: boolean,
+): Diagnostic[] {
   return ownProblems(proposal.problems, doc).map((problem) => {
     const { from, to } = doc.line(problem.line)
     const fix = canEdit ? fixOf(problem, doc.toString()) : null
@@ -62,7 +69,7 @@ export function diagnosticsOf({ proposal }: Proposed, doc: Text, canEdit: boolea
       from,
       to,
       severity: 'error',
-      message: problem.reason,
+      message: problemWords(problem, permissions).reason,
       actions: fix ? [{ name: fix.label, apply }] : [],
     }
   })

@@ -18,7 +18,7 @@ import { Visible } from '../../ui/visible'
 import { Effect } from './effect'
 import { LineDiff } from './line-diff'
 import { writer } from './names'
-import type { Policy, Version } from './queries'
+import type { Permissions, Policy, Version } from './queries'
 import { RevertDialog } from './revert-dialog'
 import { useProposal } from './use-proposal'
 
@@ -31,6 +31,7 @@ const TwoQuery = graphql(`
 
 interface Props {
   policy: Policy
+  permissions: Permissions
   id: number
   isInForce: boolean
   known: readonly Version[]
@@ -39,7 +40,8 @@ interface Props {
   onClose: () => void
 }
 
-export function VersionPeek({ policy, id, isInForce, known, against, onAgainst, onClose }: Props) {
+export function VersionPeek(props: Props) {
+  const { policy, permissions, id, isInForce, known, against, onAgainst, onClose } = props
   const { id: orgId } = useOrg()
   const [reverting, revert] = useState(false)
   // By default with the version before, which the list has next.
@@ -108,7 +110,9 @@ export function VersionPeek({ policy, id, isInForce, known, against, onAgainst, 
             <div className="mb-8">
               <LineDiff before={data.other?.text ?? ''} after={text} label="Changed lines" />
             </div>
-            {!isInForce && <Effect proposing={proposing} title="Going back to it changes" />}
+            {!isInForce && (
+              <Effect permissions={permissions} proposing={proposing} title="Going back to it changes" />
+            )}
             <Panel title="Text">
               {text.trim() ? (
                 <CodeBlock text={text} label="the text of this version" />
