@@ -207,7 +207,7 @@ fn tools() -> Vec<Tool> {
         tool("list_orders", "Lists all orders.", json!({}), &[]),
         tool(
             "refund_order",
-            "Pays a delivered order back as a whole.",
+            "Refunds a delivered order in full.",
             json!({ "order": order, "amount": text("Its total, such as 54.00 EUR.") }),
             &["order", "amount"],
         ),
