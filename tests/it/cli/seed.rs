@@ -97,11 +97,11 @@ async fn turns_and_conversations_sum_up_what_is_said() {
     assert!(count(&app, "SELECT COUNT(*) FROM messages WHERE delivery_status = 'FAILED'").await > 0);
     let since = "1762041600000"; // 2025-11-02
     let spent = format!("SELECT CAST(SUM(cost_micro) AS BIGINT) FROM turns WHERE started_at >= {since}");
-    let query = "query($o: Id!) { dailyUsage(orgId: $o, by: AGENT, since: \"2025-11-02\", before: \"2026-01-02\") \
+    let query = "query($o: Id!) { usage(orgId: $o, by: AGENT, since: \"2025-11-02\", before: \"2026-01-02\") \
                  { costMicro } }";
     let days = app.owner.gql(query, json!({ "o": app.org })).await.data();
     let micro = |day: &serde_json::Value| day["costMicro"].as_str().unwrap().parse::<i64>().unwrap();
-    let shown: i64 = days["dailyUsage"].as_array().unwrap().iter().map(micro).sum();
+    let shown: i64 = days["usage"].as_array().unwrap().iter().map(micro).sum();
     assert!(shown > 0);
     assert_eq!(shown, count(&app, &spent).await);
 }
