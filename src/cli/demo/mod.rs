@@ -308,8 +308,8 @@ impl Shown {
 Later, sign in at http://{address} with {EMAIL} / {PASSWORD}
 
 Two agents run on this machine: Marlow and Redline. Ask Marlow, under Get started: Where is order 1004? When the demo starts
-for the first time, Marlow asks for approval of a refund: decide it under Approvals, and Marlow goes on. The other agents are
-examples, and stopped: their server is away.
+for the first time, two customers write through the shop's channel, and Marlow asks for approval of a refund: decide it under
+Approvals, and Marlow goes on. The other agents are examples, and stopped: their server is away.
 
   organization    {org} (Northwind Outfitters)
   service token   {token}
