@@ -38,7 +38,7 @@ impl Writer<'_> {
                     .map(|draft| text_of(draft.kind, &draft.content).len().cast_signed() as i64 / 4 + 1)
                     .sum::<i64>()
             };
-            let (input, output, cached) = (1_500 + tokens(false), tokens(true), 1_200);
+            let (input, output, cached) = (1_500 + tokens(false), tokens(true), 1_200_i64);
             let cost = 4_000 + 15 * output;
             let sum = used.entry(agent.id).or_default();
             *sum = (sum.0 + input + output + cached, sum.1 + cost);
