@@ -47,13 +47,8 @@ pub struct Contact {
 
 const MODELS: &[&str] = &["large-2", "large-2-thinking", "medium-3", "small-3", "local-70b"];
 const REGIONS: &[&str] = &["eu-central", "eu-west", "us-east", "ap-south"];
-const TRANSPORTS: &[(u64, &str)] = &[
-    (28, "EMAIL"),
-    (22, "SLACK"),
-    (18, "TELEGRAM"),
-    (10, "DISCORD"),
-    (10, "WEBHOOK"),
-];
+const TRANSPORTS: &[(u64, &str)] =
+    &[(28, "EMAIL"), (22, "SLACK"), (18, "TELEGRAM"), (10, "DISCORD"), (10, "WEBHOOK")];
 
 /// Creates the whole fleet.
 pub async fn create(

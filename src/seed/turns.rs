@@ -7,9 +7,7 @@ use super::{
     talk::Draft,
     threads::Writer,
 };
-use crate::{
-    base::enums::MessageRole, core::store::sql::installation_sql, domain::conversations::text_of,
-};
+use crate::{base::enums::MessageRole, core::store::sql::installation_sql, domain::conversations::text_of};
 
 impl Writer<'_> {
     /// Writes the turns of these messages, and adds their usage to their agents'. Returns their ids.

@@ -171,7 +171,8 @@ pub async fn write_as_customers(core: &Core, url: &str) {
     let secret = [SecretString::from(SECRET)];
     for (name, subject, text) in CUSTOMERS {
         let id = subject.to_lowercase().replace(' ', "-");
-        let body = json!({ "thread": id, "title": subject, "text": text, "origin_id": name, "origin_name": name });
+        let body =
+            json!({ "thread": id, "title": subject, "text": text, "origin_id": name, "origin_name": name });
         let sent = post_signed(&core.network, url, &id, &secret, body.to_string().into_bytes()).await;
         if let Err(failure) = sent {
             tracing::error!(%failure, "demo.customer_could_not_write");

@@ -203,9 +203,11 @@ async fn the_overview_counts_what_one_may_see() {
     assert_eq!(severities, ["CRITICAL", "HIGH", "MEDIUM", "LOW"]);
     assert_eq!(by_severity[1]["count"], high);
     assert_eq!(overview["pendingApprovals"]["nextExpiresAt"], "2026-06-01T12:00:05.000Z");
-    let snooze = "INSERT INTO approval_snoozes (organization_id, approval_id, user_id, until) VALUES ($1, $2, $3, $4)";
+    let snooze =
+        "INSERT INTO approval_snoozes (organization_id, approval_id, user_id, until) VALUES ($1, $2, $3, $4)";
     let (snoozed, until) = (all.approvals[0], now.0 + 60_000);
-    app.execute(snooze, vec![app.org.into(), snoozed.into(), app.owner.user.unwrap().into(), until.into()]).await;
+    app.execute(snooze, vec![app.org.into(), snoozed.into(), app.owner.user.unwrap().into(), until.into()])
+        .await;
     let query = "query($o: Id!) { overview(orgId: $o) { pendingApprovals { total } } }";
     let left = app.owner.gql(query, json!({ "o": app.org })).await.data();
     assert_eq!(left["overview"]["pendingApprovals"]["total"], pending - 1, "as in the inbox");
