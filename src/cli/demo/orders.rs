@@ -145,7 +145,7 @@ impl OrderDesk {
             return Err(format!("Order {order} is {state}. Only a delivered order can be refunded."));
         }
         if arguments.get("amount").and_then(Value::as_str) != Some(total) {
-            return Err(format!("Order {order} can only be refunded as a whole: {total}."));
+            return Err(format!("Order {order} can only be refunded in full: {total}."));
         }
         self.refunded.lock().insert(order);
         Ok(json!({ "order": order, "refunded": total }))
