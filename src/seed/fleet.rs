@@ -47,16 +47,8 @@ pub struct Contact {
 
 const MODELS: &[&str] = &["large-2", "large-2-thinking", "medium-3", "small-3", "local-70b"];
 const REGIONS: &[&str] = &["eu-central", "eu-west", "us-east", "ap-south"];
-const TRANSPORTS: &[(u64, &str)] = &[
-    (28, "EMAIL"),
-    (22, "SLACK"),
-    (18, "TELEGRAM"),
-    (10, "DISCORD"),
-    (10, "WEBHOOK"),
-    (8, "CODE_HOST"),
-    (2, "DRIVE"),
-    (2, "CALENDAR"),
-];
+const TRANSPORTS: &[(u64, &str)] =
+    &[(28, "EMAIL"), (22, "SLACK"), (18, "TELEGRAM"), (10, "DISCORD"), (10, "WEBHOOK")];
 
 /// Creates the whole fleet.
 pub async fn create(
@@ -288,8 +280,6 @@ const AGENT: &[&str] = &[
     "backup_schedule",
     "timezone",
     "last_backup_at",
-    "tokens_used",
-    "cost_micro",
     "usage_status",
     "usage_rate_limit_type",
     "usage_resets_at",
@@ -327,7 +317,7 @@ fn agent_row(
     agent: &Agent,
     (name, image): (String, i64),
     random: &mut Random,
-) -> [Cell; 53] {
+) -> [Cell; 51] {
     let now = volume.until.0;
     let status = match random.weighted(&[(12, "RUNNING"), (5, "STOPPED"), (2, "PAUSED"), (1, "ERROR")]) {
         "RUNNING" | "PAUSED" if volume.at_rest => "STOPPED",
@@ -336,7 +326,6 @@ fn agent_row(
     let (up, failed) = (matches!(status, "RUNNING" | "PAUSED"), status == "ERROR");
     let made = now - random.between(30 * DAY_MS, 390 * DAY_MS);
     let changed = now - random.between(60_000, 20 * DAY_MS);
-    let tokens = random.between(0, 90_000_000);
     let floor = random.between(2_000, 18_000);
     let own = random.chance(30);
     let last_action = match status {
@@ -391,8 +380,6 @@ fn agent_row(
         random.weighted(&[(6, "INHERIT"), (3, "DAILY"), (1, "OFF")]).into(),
         (random.pick(&["Europe/Berlin", "Europe/Lisbon", "UTC"])).into(),
         random.chance(60).then_some(now - random.between(0, 2 * DAY_MS)).into(),
-        tokens.into(),
-        (tokens / 7 * 3).into(),
         random.weighted(&[(9, "ALLOWED"), (1, "ALLOWED_WARNING")]).into(),
         "FIVE_HOUR".into(),
         (now + random.between(60_000, 5 * 3_600_000)).into(),
@@ -434,10 +421,6 @@ async fn channels(
             "email_smtp_user",
             "email_smtp_from",
             "webhook_outbound_url",
-            "code_host_installation_id",
-            "code_host_repos",
-            "drive_folder_id",
-            "drive_folder_name",
             "instructions",
             "is_active",
             "inactive_reason",
@@ -453,11 +436,7 @@ async fn channels(
         let place = random.pick(&["helpdesk", "office", "team", "partners", "night-shift"]);
         let mail = transport == "EMAIL";
         // Their bots and mailboxes don't exist, so that nothing is sent to them, or asked.
-        let inactive = match transport {
-            "WEBHOOK" => None,
-            "DISCORD" | "EMAIL" | "SLACK" | "TELEGRAM" => Some("MANUAL"),
-            _ => Some("NOT_SUPPORTED"),
-        };
+        let inactive = (transport != "WEBHOOK").then_some("MANUAL");
         let bot = matches!(transport, "TELEGRAM" | "DISCORD" | "SLACK").then(|| format!("{place}_{id}_bot"));
         let address = format!("{place}-{id}@example.org");
         let at = volume.until.0 - random.between(40 * DAY_MS, 300 * DAY_MS);
@@ -480,10 +459,6 @@ async fn channels(
             mail.then(|| address.clone()).into(),
             mail.then_some(address).into(),
             (transport == "WEBHOOK").then(|| format!("https://hooks.example.org/{id}")).into(),
-            (transport == "CODE_HOST").then_some(40_000 + id).into(),
-            if transport == "CODE_HOST" { r#"["example/shop","example/infra"]"# } else { "[]" }.into(),
-            (transport == "DRIVE").then(|| format!("folder-{id}")).into(),
-            (transport == "DRIVE").then_some("Shared documents").into(),
             random.chance(30).then_some("Answer in the language of the sender.").into(),
             inactive.is_none().into(),
             inactive.into(),

@@ -133,7 +133,7 @@ impl Talk {
                 (20, ("DELIVERED", 1, None)),
                 (15, ("READ", 1, None)),
                 (3, ("SENT", 2, None)),
-                (2, ("FAILED", 7, Some("The receiver's mailbox is full."))),
+                (2, ("FAILED", 8, Some("The connection timed out."))),
             ])
         });
         let (conversation, seq, at) = (self.place, self.seq, self.at);

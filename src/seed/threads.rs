@@ -274,6 +274,7 @@ impl Writer<'_> {
         let mut messages = Sheet::new("messages", MESSAGE);
         let mut index =
             if postgres { Sheet::new("message_search", SEARCH) } else { Sheet::new("messages_fts", FTS) };
+        let mut deliveries = Sheet::new("deliveries", DELIVERY);
         let mut last: BTreeMap<usize, (Summary, i64)> = BTreeMap::new();
         for (draft, id) in drafts.into_iter().zip(ids) {
             let text = text_of(draft.kind, &draft.content);
@@ -284,8 +285,12 @@ impl Writer<'_> {
             last.insert(draft.conversation, (summary, draft.seq));
             let turn = draft.turn.and_then(|turn| turns.get(&(draft.conversation, turn)).copied());
             messages.push(self.row((id, turn), thread, &draft));
+            if let Some(row) = self.delivery(id, thread, &draft) {
+                deliveries.push(row);
+            }
         }
         bulk.write(&mut messages).await?;
+        bulk.write(&mut deliveries).await?;
         bulk.write(&mut index).await?;
         for (place, (summary, seq)) in last {
             self.summarize(&mut bulk, self.threads[place].id, &summary, seq).await?;
@@ -321,6 +326,29 @@ impl Writer<'_> {
             draft.content.to_string().into(),
             draft.at.into(),
         ]
+    }
+
+    /// The only part of a message that went through a channel: without its text, unless it failed.
+    fn delivery(&self, id: i64, thread: &Thread, draft: &Draft) -> Option<[Cell; 14]> {
+        let (status, attempts, error) = draft.delivery?;
+        let channel = &self.fleet.channels[self.fleet.contacts[thread.contact?].channel];
+        let text = error.map(|_| draft.content["text"].as_str().unwrap_or_default().to_owned());
+        Some([
+            self.org.0.into(),
+            channel.id.into(),
+            thread.id.into(),
+            id.into(),
+            1.into(),
+            status.into(),
+            text.clone().into(),
+            text.into(),
+            attempts.into(),
+            draft.at.into(),
+            error.map(|_| "gave_up").into(),
+            error.into(),
+            draft.at.into(),
+            error.is_none().then_some(draft.at + 350).into(),
+        ])
     }
 
     fn index(&self, sheet: &mut Sheet, postgres: bool, thread: &Thread, (id, seq): (i64, i64), text: &str) {
@@ -387,6 +415,22 @@ const MESSAGE: &[&str] = &[
     "delivery_sent_at",
     "content",
     "created_at",
+];
+const DELIVERY: &[&str] = &[
+    "organization_id",
+    "channel_id",
+    "conversation_id",
+    "message_id",
+    "part",
+    "status",
+    "text",
+    "plain",
+    "attempts",
+    "available_at",
+    "code",
+    "error",
+    "created_at",
+    "sent_at",
 ];
 const SEARCH: &[&str] = &["organization_id", "message_id", "conversation_id", "seq", "tokens"];
 const FTS: &[&str] = &["rowid", "tokens"];

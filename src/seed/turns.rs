@@ -1,4 +1,4 @@
-//! The turns of the seeded messages: all of them done.
+//! The turns of the seeded messages: all of them done, with the usage that their agents reported.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use super::{
     talk::Draft,
     threads::Writer,
 };
-use crate::{base::enums::MessageRole, domain::conversations::text_of};
+use crate::{base::enums::MessageRole, core::store::sql::installation_sql, domain::conversations::text_of};
 
 impl Writer<'_> {
-    /// Writes the turns of these messages. Returns their ids.
+    /// Writes the turns of these messages, and adds their usage to their agents'. Returns their ids.
     pub(super) async fn turns(
         &self,
         bulk: &mut Bulk,
@@ -25,6 +25,7 @@ impl Writer<'_> {
         let ids = bulk.ids("turns", turns.len()).await?;
         let mut sheet = Sheet::new("turns", TURN);
         let mut known = BTreeMap::new();
+        let mut used: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
         for (drafts, id) in turns.into_iter().zip(ids) {
             let (first, last) = (&drafts[0], &drafts[drafts.len() - 1]);
             let thread = &self.threads[first.conversation];
@@ -35,7 +36,11 @@ impl Writer<'_> {
                     .map(|draft| text_of(draft.kind, &draft.content).len().cast_signed() as i64 / 4 + 1)
                     .sum::<i64>()
             };
-            let row: [Cell; 19] = [
+            let (input, output, cached) = (1_500 + tokens(false), tokens(true), 1_200_i64);
+            let cost = 4_000 + 15 * output;
+            let sum = used.entry(agent.id).or_default();
+            *sum = (sum.0 + input + output + cached, sum.1 + cost);
+            let row: [Cell; 20] = [
                 self.org.0.into(),
                 id.into(),
                 thread.id.into(),
@@ -44,11 +49,12 @@ impl Writer<'_> {
                 if thread.contact.is_some() { "CHANNEL" } else { "PANEL" }.into(),
                 "DONE".into(),
                 agent.model.into(),
-                (1_500 + tokens(false)).into(),
-                tokens(true).into(),
-                1_200_i64.into(),
+                input.into(),
+                output.into(),
+                cached.into(),
                 0_i64.into(),
-                (4_000 + 15 * tokens(true)).into(),
+                cost.into(),
+                true.into(),
                 first.seq.into(),
                 last.seq.into(),
                 first.at.into(),
@@ -60,6 +66,13 @@ impl Writer<'_> {
             known.extend(of_turn(first).map(|turn| (turn, id)));
         }
         bulk.write(&mut sheet).await?;
+        for (agent, (tokens, cost)) in used {
+            let sql = installation_sql!(
+                "UPDATE agents SET tokens_used = tokens_used + $3, cost_micro = cost_micro + $4 \
+                 WHERE organization_id = $1 AND id = $2"
+            );
+            bulk.run(sql, [self.org.into(), agent.into(), tokens.into(), cost.into()]).await?;
+        }
         Ok(known)
     }
 }
@@ -78,6 +91,7 @@ const TURN: &[&str] = &[
     "cache_read_tokens",
     "cache_write_tokens",
     "cost_micro",
+    "unmeasured",
     "first_seq",
     "last_seq",
     "started_at",

@@ -19,7 +19,7 @@ export function Count({ value, label, tone = 'accent' }: Props) {
   return (
     <span
       className={cx(
-        'inline-flex h-5 min-w-5 items-center justify-center rounded-full px-1.5 text-2xs font-semibold tabular-nums',
+        'inline-flex h-5 min-w-5 shrink-0 items-center justify-center whitespace-nowrap rounded-full px-1.5 text-2xs font-semibold tabular-nums',
         TONES[tone],
       )}
     >

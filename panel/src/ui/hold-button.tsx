@@ -7,9 +7,10 @@ import { Button, type ButtonProps } from './button'
 
 /** How long to hold. */
 export const HOLD_MS = 1_200
+const HINT = 'Nothing happened yet: hold the button, or Enter, until it is full.'
 
 export interface HoldHandle {
-  /** Focuses the button and tells the user to hold it. */
+  /** Focuses the button and says how to hold it. */
   point: () => void
 }
 
@@ -47,7 +48,7 @@ export function HoldButton({ onHeld, handle, children, className, busy, ...rest 
   }))
   const isPress = (key: string) => key === 'Enter' || key === ' '
   return (
-    <span ref={box} className="relative inline-flex flex-col">
+    <span ref={box} className="inline-flex flex-col items-start">
       <Button
         {...rest}
         busy={busy}
@@ -77,14 +78,11 @@ export function HoldButton({ onHeld, handle, children, className, busy, ...rest 
         <span className="relative">{children}</span>
       </Button>
       <span role="status" className="sr-only">
-        {held ? 'Keep holding' : hint ? 'Press and hold to confirm' : ''}
+        {held ? 'Keep holding' : hint ? HINT : ''}
       </span>
-      {hint && !held && (
-        <span
-          aria-hidden
-          className="arrive absolute bottom-full left-0 z-10 mb-1 whitespace-nowrap rounded-control bg-ink px-2 py-1 text-xs text-canvas"
-        >
-          Press and hold, or hold Enter
+      {hint && (
+        <span aria-hidden className="arrive mt-1 text-sm text-warn-text">
+          {HINT}
         </span>
       )}
     </span>

@@ -9,7 +9,7 @@ export default function Toasts() {
   const toasts = useSyncExternalStore(onToasts, toastsNow)
   return (
     <section
-      aria-label="Messages"
+      aria-label="Notifications"
       className="pointer-events-none fixed inset-x-3 bottom-3 z-[70] flex flex-col items-center gap-2 md:right-auto md:bottom-20 md:left-4 md:items-start"
       onPointerEnter={hold}
       onPointerLeave={release}

@@ -18,7 +18,6 @@ use crate::{
     },
     domain::{
         agents::{self, CreateAgentInput, UpdateAgentInput},
-        conversations::{self, NewConversation},
         credentials::{self, CreateCredentialInput, CredentialFieldInput},
         mcp_servers::{self, CreateMcpServerInput},
         servers::{self, CreateServerInput, Labels},
@@ -126,7 +125,7 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
     let skill = CreateSkillInput {
         name: "refund-policy".to_owned(),
         description: Some("When to give a refund, and when to ask someone first.".to_owned()),
-        content: "# Refunds\n\nLook the order up first. Refund it as a whole within 30 days of its delivery; someone approves \
+        content: "# Refunds\n\nLook the order up first. Refund it in full within 30 days of its delivery; someone approves \
                   each refund.\nLater: offer a voucher over the same amount.\n"
             .to_owned(),
         model: None,
@@ -134,16 +133,4 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
     };
     let skill = skills::create(scope, skill).await?;
     skills::set_agents(scope, skill, &agents[..1]).await
-}
-
-/// Starts conversations with the agent, which answers once it runs, and asks for approval of a refund.
-pub async fn start_conversations(scope: &Scope, agent: AgentId) -> Result<()> {
-    let refund = "Hello, the coffee grinder of order 1007 arrived broken. Could I have a refund, please?";
-    for (title, text) in
-        [("Order 1004", "Good morning! Where is order 1004?"), ("Refund for order 1007", refund)]
-    {
-        let new = NewConversation { agent, title: Some(title.to_owned()), text: Some(text.to_owned()) };
-        conversations::start(scope, new).await?;
-    }
-    Ok(())
 }

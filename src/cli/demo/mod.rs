@@ -114,10 +114,10 @@ impl Demo {
         let core = load(open::owned(config, &owner, true).await?.0).await?;
         let org = organization(&core).await?;
         let scope = Scope::system(&core, org);
-        if is_empty(&scope).await? {
+        let is_new = is_empty(&scope).await?;
+        if is_new {
             let support = house::furnish(&scope).await?;
             shop.connect(&scope, support).await?;
-            house::start_conversations(&scope, support).await?;
             let until = core.clock.now();
             let volume = Volume {
                 agents: 6,
@@ -142,7 +142,8 @@ impl Demo {
         let owner_of = people::find_user(&core, EMAIL).await?;
         let (code, _) = people::create_link(&core, owner_of).await?;
         let inbound = Box::pin(shop.find(&scope)).await?;
-        let shown = Shown { address, org, token, link: sign_in_link(&core, &code), inbound };
+        let link = sign_in_link(&core, &code);
+        let shown = Shown { address, org, token, link, inbound: inbound.clone() };
         let shown = if cli.json { shown.in_json() } else { shown.in_words() };
         let listener = bound.listen(LISTEN)?;
         owner.serves_at(&format!("http://{address}"))?;
@@ -153,6 +154,10 @@ impl Demo {
         core.tasks.spawn(async move {
             stopping.run_until_cancelled_owned(shop.serve(print)).await;
         });
+        if let Some(path) = inbound.filter(|_| is_new) {
+            let (core, url) = (Arc::clone(&core), format!("http://{address}{path}"));
+            core.tasks.spawn(async move { shop::write_as_customers(&core, &url).await });
+        }
         // The host needs the service, so it starts beside it.
         let (starting, base, containers) = (Arc::clone(&core), format!("http://{address}"), self.containers);
         let (started, machine) = oneshot::channel();
@@ -303,8 +308,8 @@ impl Shown {
 Later, sign in at http://{address} with {EMAIL} / {PASSWORD}
 
 Two agents run on this machine: Marlow and Redline. Ask Marlow, under Get started: Where is order 1004? When the demo starts
-for the first time, Marlow asks for approval of a refund: decide it under Approvals, and Marlow goes on. The other agents are
-examples, and stopped: their server is away.
+for the first time, two customers write through the shop's channel, and Marlow asks for approval of a refund: decide it under
+Approvals, and Marlow goes on. The other agents are examples, and stopped: their server is away.
 
   organization    {org} (Northwind Outfitters)
   service token   {token}

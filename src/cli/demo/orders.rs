@@ -145,7 +145,7 @@ impl OrderDesk {
             return Err(format!("Order {order} is {state}. Only a delivered order can be refunded."));
         }
         if arguments.get("amount").and_then(Value::as_str) != Some(total) {
-            return Err(format!("Order {order} can only be refunded as a whole: {total}."));
+            return Err(format!("Order {order} can only be refunded in full: {total}."));
         }
         self.refunded.lock().insert(order);
         Ok(json!({ "order": order, "refunded": total }))
@@ -207,7 +207,7 @@ fn tools() -> Vec<Tool> {
         tool("list_orders", "Lists all orders.", json!({}), &[]),
         tool(
             "refund_order",
-            "Pays a delivered order back as a whole.",
+            "Refunds a delivered order in full.",
             json!({ "order": order, "amount": text("Its total, such as 54.00 EUR.") }),
             &["order", "amount"],
         ),

@@ -14,6 +14,8 @@ use axum::{
     http::StatusCode,
     routing::{any, post},
 };
+use muster_channels::post_signed;
+use secrecy::SecretString;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -26,6 +28,7 @@ use crate::{
         problem::{Problem, Result},
     },
     core::{
+        Core,
         access::Scope,
         config::Config,
         store::sql::{RunSql as _, row, sql},
@@ -42,6 +45,16 @@ const NAME: &str = "Shop";
 pub const SECRET: &str = "the-secret-of-the-demo-shop";
 /// The header with the signature: `sha256=`, and the HMAC of the body.
 pub const HEADER: &str = "X-Signature";
+
+/// What the first customers write: name, subject, text. The agent asks for approval of the refund.
+const CUSTOMERS: [(&str, &str, &str); 2] = [
+    ("Amara Jansen", "Order 1004", "Good morning! Where is order 1004?"),
+    (
+        "Jonas Weber",
+        "Refund for order 1007",
+        "Hello, the coffee grinder of order 1007 arrived broken. Could I have a refund, please?",
+    ),
+];
 
 row! {
     struct Channel {
@@ -65,6 +78,7 @@ impl Shop {
     pub async fn open(config: &mut Config) -> std::result::Result<Self, Failure> {
         let here = Ipv4Addr::LOCALHOST;
         config.channels.networks.push(std::net::IpAddr::from(here).into());
+        config.channels.networks.push(config.listen.ip().into());
         let listener = TcpListener::bind((here, 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
         Ok(Self { listener, url })
@@ -149,6 +163,20 @@ impl Shop {
         let orders = move |request: Request| endpoint.answer(request);
         let router = Router::new().route("/answers", post(answers)).route("/mcp", any(orders));
         let _ = axum::serve(self.listener, router).await;
+    }
+}
+
+/// Writes to the webhook at `url` as the first customers do. The agent answers once it runs.
+pub async fn write_as_customers(core: &Core, url: &str) {
+    let secret = [SecretString::from(SECRET)];
+    for (name, subject, text) in CUSTOMERS {
+        let id = subject.to_lowercase().replace(' ', "-");
+        let body =
+            json!({ "thread": id, "title": subject, "text": text, "origin_id": name, "origin_name": name });
+        let sent = post_signed(&core.network, url, &id, &secret, body.to_string().into_bytes()).await;
+        if let Err(failure) = sent {
+            tracing::error!(%failure, "demo.customer_could_not_write");
+        }
     }
 }
 

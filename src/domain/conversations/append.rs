@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 
 use super::{
     entity::{conversations, messages},
-    rows::load,
+    rows::{awaiting_or, load},
     search_queries::{Words, delete_words, insert_words},
     state::StatusEvent,
     title::{self, title_of},
@@ -186,7 +186,7 @@ impl NewMessage<'_> {
     }
 }
 
-/// Appends a message to its conversation. An inbound one reopens a resolved or waiting conversation.
+/// Appends a message to its conversation. An inbound one reopens a resolved conversation.
 ///
 /// # Errors
 /// `NOT_FOUND`; `ARCHIVED` for an inbound message to an archived conversation: it must start a new one.
@@ -219,7 +219,7 @@ pub(super) async fn append_all(
     for conversation in conversations {
         let own = placed.iter_mut().filter(|message| message.new.conversation == conversation.id);
         let mut own: Vec<_> = own.collect();
-        let status = status_after(conversation.status, &own)?;
+        let status = awaiting_or(tx, conversation, status_after(conversation.status, &own)?).await?;
         join_turns(tx, conversation, &mut own).await?;
         sent.extend(mark_outgoing(tx, conversation, &mut own).await?);
         summarize(tx, conversation, &own, status).await?;

@@ -12,7 +12,7 @@ use super::{
     entity::conversations,
     queries::insert_watch,
     reads,
-    rows::load,
+    rows::{awaiting_or, load},
     state::StatusEvent,
     takeover::{self, Speaker},
     turns,
@@ -178,7 +178,10 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
     };
     let conversation = load(&tx, id).await?;
     let status = match edit.status.value() {
-        Some(status) => StatusEvent::Set(*status).apply(conversation.status)?,
+        Some(status) => {
+            let set = StatusEvent::Set(*status).apply(conversation.status)?;
+            awaiting_or(&tx, &conversation, set).await?
+        }
         None => conversation.status,
     };
     let stays_archived = conversation.status == ConversationStatus::Archived && status == conversation.status;

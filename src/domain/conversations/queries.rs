@@ -19,7 +19,15 @@ use crate::{
     },
 };
 
-/// SQL: the reader has not read the conversation `t` to its end. False for a service token.
+/// SQL: the message `m` is more than a step of the agent's work.
+macro_rules! to_read {
+    () => {
+        "m.kind NOT IN ('THINKING', 'TOOL_CALL', 'TOOL_RESULT')"
+    };
+}
+
+/// SQL: the reader has not read the conversation `t` to its end, and more than steps of work follows. False for a service
+/// token.
 macro_rules! unread {
     ($now:literal, $viewer:literal) => {
         concat!(
@@ -31,7 +39,13 @@ macro_rules! unread {
             "), 9223372036854775807) AND t.last_seq > COALESCE((SELECT r.seq FROM conversation_reads r \
              WHERE r.organization_id = t.organization_id AND r.conversation_id = t.id AND r.user_id = ",
             $viewer,
-            "), 0))"
+            "), 0) AND EXISTS (SELECT 1 FROM messages m WHERE m.organization_id = t.organization_id \
+             AND m.conversation_id = t.id AND m.seq > COALESCE((SELECT r.seq FROM conversation_reads r \
+             WHERE r.organization_id = t.organization_id AND r.conversation_id = t.id AND r.user_id = ",
+            $viewer,
+            "), 0) AND ",
+            to_read!(),
+            "))"
         )
     };
 }
@@ -68,13 +82,15 @@ pub const READ_SEQ: &str = "(CASE WHEN CAST(:viewer AS BIGINT) IS NOT NULL THEN 
     FROM conversation_reads r WHERE r.organization_id = t.organization_id AND r.conversation_id = t.id \
     AND r.user_id = :viewer), 0) END)";
 
-/// SQL: the number of unread messages among the newest thousand, so that lists stay fast. Null for a service token.
+/// SQL: the number of unread messages, at most a thousand so that lists stay fast, without steps of work. Null for a
+/// service token.
 #[must_use]
 pub fn unread_sql() -> String {
+    let to_read = to_read!();
     format!(
         "(CASE WHEN CAST(:viewer AS BIGINT) IS NULL THEN NULL WHEN {UNREAD} THEN (SELECT COUNT(*) FROM \
          (SELECT m.created_at FROM messages m WHERE m.organization_id = t.organization_id AND m.conversation_id = t.id \
-         AND m.seq > {READ_SEQ} ORDER BY m.seq DESC LIMIT 1000) m \
+         AND m.seq > {READ_SEQ} AND {to_read} ORDER BY m.seq DESC LIMIT 1000) m \
          WHERE m.created_at > :now - 2592000000 AND m.created_at >= (SELECT n.created_at FROM members n \
          WHERE n.organization_id = t.organization_id AND n.user_id = :viewer)) ELSE 0 END)"
     )

@@ -5,7 +5,7 @@ use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
 use super::{entity::conversations, queries, state::StatusEvent};
 use crate::{
     base::{
-        enums::{ChangeOp, RecordKind},
+        enums::{ChangeOp, ConversationStatus, RecordKind},
         ids::{AgentId, ConversationId, MessageId},
         problem::{Problem, Result},
     },
@@ -46,7 +46,19 @@ pub async fn mark_decided(tx: &Tx, id: ConversationId) -> Result<()> {
     }
 }
 
-/// Reopens a resolved or waiting conversation, as a message to the agent does.
+/// The status of a conversation that changes to `to`: one that opens while its agent waits for a decision is PENDING.
+pub(super) async fn awaiting_or(
+    tx: &Tx,
+    conversation: &conversations::Model,
+    to: ConversationStatus,
+) -> Result<ConversationStatus> {
+    use ConversationStatus::{Archived, Open, Pending, Resolved};
+    let opens = to == Open && matches!(conversation.status, Resolved | Archived);
+    let waits = opens && queries::awaits_decision(tx, conversation.id).await?;
+    Ok(if waits { Pending } else { to })
+}
+
+/// Reopens a resolved conversation, as a message to the agent does.
 ///
 /// # Errors
 /// `ARCHIVED`.
@@ -69,7 +81,7 @@ pub(super) fn announce_message(tx: &Tx, conversation: ConversationId, id: Messag
 /// Applies the state table to the conversation.
 async fn transition(tx: &Tx, id: ConversationId, event: StatusEvent) -> Result<()> {
     let conversation = load(tx, id).await?;
-    let status = event.apply(conversation.status)?;
+    let status = awaiting_or(tx, &conversation, event.apply(conversation.status)?).await?;
     if status == conversation.status {
         return Ok(());
     }

@@ -23,7 +23,7 @@ use crate::{
 /// What needs attention, in numbers. A part is null if the caller may not see it.
 #[derive(SimpleObject)]
 pub struct Overview {
-    /// The decisions that agents wait for.
+    /// The pending approvals, without those that the caller has snoozed.
     pub pending_approvals: Option<PendingApprovals>,
     /// The number of agents in each state.
     pub agents: Option<Vec<AgentStatusCount>>,
@@ -45,7 +45,7 @@ pub struct Overview {
     pub waiting_requests: Option<i64>,
 }
 
-/// The decisions that agents wait for.
+/// The pending approvals, without those that the caller has snoozed.
 #[derive(SimpleObject)]
 pub struct PendingApprovals {
     /// The number of them.

@@ -26,12 +26,14 @@ row! {
     }
 }
 
-/// Pending approvals by severity.
+/// Pending approvals by severity, without those that the caller has snoozed.
 pub(super) async fn pending(scope: &Scope) -> Result<Vec<PendingCount>> {
     let sql = sql!(
         "SELECT t.severity, COUNT(*) AS count, COUNT(CASE WHEN t.assignee_id = $3 THEN 1 END) AS mine, \
          MIN(t.expires_at) AS next_expires_at FROM approvals t WHERE t.organization_id = $org AND t.status = 'PENDING' \
-         AND (t.expires_at IS NULL OR t.expires_at > $2) GROUP BY t.severity"
+         AND (t.expires_at IS NULL OR t.expires_at > $2) AND NOT EXISTS (SELECT 1 FROM approval_snoozes s \
+         WHERE s.organization_id = t.organization_id AND s.approval_id = t.id AND s.user_id = $3 AND s.until > $2) \
+         GROUP BY t.severity"
     );
     let values = [scope.core.clock.now().into(), scope.request.caller.user().into()];
     scope.all(sql, values).await

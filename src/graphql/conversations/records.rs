@@ -83,7 +83,7 @@ impl Record for Conversation {
                 .sql::<Option<i64>>(
                     "unread",
                     unread_sql(),
-                    "The number of messages that the caller has not read: among the newest 1000, those since the caller joined and of the last 30 days. Null for a service token.",
+                    "The number of messages that the caller has not read, without thoughts and tool calls: at most 1000, since the caller joined and of the last 30 days. Null for a service token.",
                 )
                 .sql::<Option<bool>>(
                     "watching",

@@ -203,6 +203,14 @@ async fn the_overview_counts_what_one_may_see() {
     assert_eq!(severities, ["CRITICAL", "HIGH", "MEDIUM", "LOW"]);
     assert_eq!(by_severity[1]["count"], high);
     assert_eq!(overview["pendingApprovals"]["nextExpiresAt"], "2026-06-01T12:00:05.000Z");
+    let snooze =
+        "INSERT INTO approval_snoozes (organization_id, approval_id, user_id, until) VALUES ($1, $2, $3, $4)";
+    let (snoozed, until) = (all.approvals[0], now.0 + 60_000);
+    app.execute(snooze, vec![app.org.into(), snoozed.into(), app.owner.user.unwrap().into(), until.into()])
+        .await;
+    let query = "query($o: Id!) { overview(orgId: $o) { pendingApprovals { total } } }";
+    let left = app.owner.gql(query, json!({ "o": app.org })).await.data();
+    assert_eq!(left["overview"]["pendingApprovals"]["total"], pending - 1, "as in the inbox");
     let agents = overview["agents"].as_array().unwrap();
     let sum: i64 = agents.iter().map(|it| it["count"].as_i64().unwrap()).sum();
     assert_eq!(sum, 7);
@@ -318,6 +326,11 @@ async fn each_person_reads_for_themselves_and_never_backwards() {
     assert_eq!(read(&app, &app.admin, conversation).await, (json!(0), json!(0)));
     say(&app, conversation, MessageRole::Assistant, "now").await;
     assert_eq!(read(&app, &app.admin, conversation).await, (json!(0), json!(1)));
+    assert_eq!(unread(&app, &app.admin).await, [conversation]);
+    // Nobody reads the steps of the agent's work.
+    app.execute("UPDATE messages SET kind = 'TOOL_CALL' WHERE seq = 10", vec![]).await;
+    assert_eq!(read(&app, &app.admin, conversation).await, (json!(0), json!(0)));
+    assert_eq!(unread(&app, &app.admin).await, [0_i64; 0]);
 }
 
 #[tokio::test]

@@ -309,6 +309,39 @@ async fn the_last_decision_reopens_the_conversation() {
 }
 
 #[tokio::test]
+async fn a_conversation_waits_until_the_decision_whatever_is_written_or_set() {
+    let (app, agent, conversation) = TestApp::with_conversation().await;
+    let new = NewApproval {
+        agent_id: Some(AgentId(agent)),
+        conversation_id: Some(ConversationId(conversation)),
+        waiting: Some(waiting(&app)),
+        ..action()
+    };
+    let id = raise(&app, new).await;
+    let variables = json!({ "o": app.org, "c": conversation });
+    let post = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"And?\" }) { id } }";
+    let set = async |status: &str| {
+        let edit = format!(
+            "mutation($o: Id!, $c: Id!) {{ updateConversation(orgId: $o, id: $c, input: {{ status: {status} }}) {{ status }} }}"
+        );
+        app.operator.gql(&edit, variables.clone()).await.data()["updateConversation"]["status"].clone()
+    };
+    let status = || async {
+        app.one::<String>("SELECT status FROM conversations WHERE id = $1", vec![conversation.into()]).await
+    };
+    app.operator.gql(post, variables.clone()).await.data();
+    assert_eq!(status().await, "PENDING");
+    assert_eq!(set("OPEN").await, "PENDING");
+    assert_eq!(set("RESOLVED").await, "RESOLVED");
+    app.operator.gql(post, variables.clone()).await.data();
+    assert_eq!(status().await, "PENDING", "opened again by the message");
+    set("RESOLVED").await;
+    assert_eq!(set("OPEN").await, "PENDING");
+    send(&app, &app.operator, id, json!({ "options": ["approve"] })).await.expect(200);
+    assert_eq!(status().await, "OPEN");
+}
+
+#[tokio::test]
 async fn an_undecided_approval_expires_and_fails_closed() {
     let (app, agent, conversation) = TestApp::with_conversation().await;
     let soon = Some(app.clock.now().plus(Duration::from_mins(1)));

@@ -83,10 +83,27 @@ async fn turns_and_conversations_sum_up_what_is_said() {
          AND b.seq = a.seq + 1 WHERE b.created_at < a.created_at",
         "conversations c WHERE (c.status = 'PENDING') <> EXISTS (SELECT 1 \
          FROM approvals p WHERE p.conversation_id = c.id AND p.status = 'PENDING')",
+        "messages m WHERE (m.delivery_status IS NOT NULL) <> EXISTS (SELECT 1 FROM deliveries d \
+         WHERE d.message_id = m.id AND d.channel_id = m.via_channel_id AND d.status = m.delivery_status \
+         AND d.attempts = m.delivery_attempts AND (d.status = 'FAILED') = (d.text IS NOT NULL))",
+        "agents a WHERE a.tokens_used <> (SELECT COALESCE(SUM(t.input_tokens + t.output_tokens \
+         + t.cache_read_tokens + t.cache_write_tokens), 0) FROM turns t WHERE t.agent_id = a.id) \
+         OR a.cost_micro <> (SELECT COALESCE(SUM(t.cost_micro), 0) FROM turns t WHERE t.agent_id = a.id)",
+        "channels WHERE transport NOT IN ('EMAIL', 'SLACK', 'TELEGRAM', 'DISCORD', 'WEBHOOK')",
     ] {
         assert_eq!(count(&app, &format!("SELECT COUNT(*) FROM {wrong}")).await, 0, "{wrong}");
     }
     assert!(count(&app, "SELECT COUNT(*) FROM turns").await > 200);
+    assert!(count(&app, "SELECT COUNT(*) FROM messages WHERE delivery_status = 'FAILED'").await > 0);
+    let since = "1762041600000"; // 2025-11-02
+    let spent = format!("SELECT CAST(SUM(cost_micro) AS BIGINT) FROM turns WHERE started_at >= {since}");
+    let query = "query($o: Id!) { usage(orgId: $o, by: AGENT, since: \"2025-11-02\", before: \"2026-01-02\") \
+                 { costMicro } }";
+    let days = app.owner.gql(query, json!({ "o": app.org })).await.data();
+    let micro = |day: &serde_json::Value| day["costMicro"].as_str().unwrap().parse::<i64>().unwrap();
+    let shown: i64 = days["usage"].as_array().unwrap().iter().map(micro).sum();
+    assert!(shown > 0);
+    assert_eq!(shown, count(&app, &spent).await);
 }
 
 #[tokio::test]

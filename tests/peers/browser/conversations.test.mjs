@@ -29,6 +29,18 @@ test('a conversation is begun, written in, and answered while one looks', async 
   await shows(page, 'conversation-light')
 })
 
+test('Enter sends the first message, too', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', at: `/o/${world.org}/agents/${world.agent}` })
+  await page.getByRole('button', { name: 'New conversation' }).click()
+  const box = page.getByRole('dialog').getByLabel('Message')
+  await box.fill('Which boats')
+  await box.press('Shift+Enter')
+  await box.pressSequentially('are out?')
+  await box.press('Enter')
+  await page.waitForURL(/conversations\/\d+/)
+  await said(page, /Which boats\s*are out\?/).waitFor()
+})
+
 test('Shift and Enter begin a line, Enter sends; the agent is stopped while it works', async (t) => {
   const conversation = await begins('hello')
   const page = await browse(t, { as: 'OPERATOR', at: at(conversation) })

@@ -181,6 +181,7 @@ test('what is risky is approved only by holding, with the keyboard too', async (
   await button.click()
   await page.waitForTimeout(1_500)
   assert.equal((await stands(asked.approval)).status, 'PENDING', 'a click is not enough')
+  await page.getByText(/^Nothing happened yet: hold the button/).last().waitFor()
   await page.keyboard.press('a')
   await until(() => hasFocus(button), 'the focus')
   await page.keyboard.down('Enter')
@@ -204,6 +205,11 @@ test('what was chosen for a question is there again when its answer is cancelled
   await page.getByRole('button', { name: 'Send answer' }).click()
   await until(async () => (await stands(asked.approval)).outcome === 'ANSWERED', 'the answer')
   assert.equal((await stands(asked.approval)).answer.text, 'a strong one')
+  // On its own page the end is said, and the way goes on.
+  await page.goto(`${world.base}${inbox}/${asked.approval}`)
+  await page.getByRole('heading', { level: 1, name: 'Which rope?' }).waitFor()
+  await page.getByText('The agent asked this.').waitFor()
+  await page.getByText(/^(Next:|Nothing else waits for you\.)/).waitFor()
 })
 
 /** Begins words for the agent in an open approval, by keys, and leaves their field. */

@@ -124,11 +124,11 @@ test('an agent has a limit of its own, and is allowed more within the hour', asy
   await button(guard, 'Save').click()
   await button(guard, 'Save').waitFor({ state: 'detached' })
   await page.goto(`${world.base}${org}/agents/${world.agent}`)
-  await page.getByText(/of 1,000 tokens in the last hour/).waitFor()
+  await page.getByText(/of 1,000 measured tokens in the last hour/).waitFor()
   await button(page, 'Allow more this hour').click()
   await dialog(page).getByLabel('How much more').fill('500')
   await button(dialog(page), 'Allow it').click()
-  await page.getByText(/of 1,500 tokens in the last hour/).waitFor()
+  await page.getByText(/of 1,500 measured tokens in the last hour/).waitFor()
 })
 
 test('agents read a credential only after a person has said what that means', async (t) => {

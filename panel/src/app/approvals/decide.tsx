@@ -185,8 +185,7 @@ function Form({ approval, onDecided, handle, withKeys }: Props) {
               <HoldButton
                 look="primary"
                 handle={hold}
-                keys={withKeys ? 'a' : undefined}
-                tip="Risky and final: press and hold"
+                tip={`Risky and final: press and hold${withKeys ? '. By keyboard: A selects it, then hold Enter' : ''}`}
                 onHeld={() => approve(0)}
               >
                 Hold to approve

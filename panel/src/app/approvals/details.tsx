@@ -16,9 +16,10 @@ import { conversationTitle } from '../conversation-title'
 import { useOrg } from '../organization'
 import type { ApprovalRecord } from './fields'
 import { levelOf } from './level'
-import { categoryWords, KINDS, riskWords, textsIn } from './words'
+import { aboutOf, categoryWords, KINDS, riskWords, textsIn } from './words'
 
-export function ApprovalHead({ approval }: { approval: ApprovalRecord }) {
+/** `withTitle`: below a heading that may cut it. */
+export function ApprovalHead({ approval, withTitle }: { approval: ApprovalRecord; withTitle?: boolean }) {
   return (
     <div className="space-y-2">
       <div className="flex flex-wrap items-center gap-2">
@@ -26,10 +27,12 @@ export function ApprovalHead({ approval }: { approval: ApprovalRecord }) {
         <Status of="severity" value={levelOf(approval)} tip={riskWords(approval)} />
         <Badge>{KINDS[approval.kind].name}</Badge>
       </div>
-      <h3 className="text-lg font-semibold">
-        <Visible text={approval.title} />
-      </h3>
-      <p className="text-muted">{KINDS[approval.kind].about}</p>
+      {withTitle && (
+        <h3 className="text-lg font-semibold">
+          <Visible text={approval.title} />
+        </h3>
+      )}
+      <p className="text-muted">{aboutOf(approval)}</p>
     </div>
   )
 }
@@ -80,17 +83,20 @@ export function ApprovalSubject({ approval }: { approval: ApprovalRecord }) {
           ) : (
             <JsonTree value={request.input} label="Input" />
           )}
-          {request.digest && (
-            <div className="flex items-center gap-2 text-xs text-muted">
-              <span className="min-w-0">
-                SHA-256 of the whole input, secrets included:{' '}
-                <code className="font-mono">{request.digest}</code>
-              </span>
-              <Copy text={request.digest} label="Copy the digest" />
-            </div>
-          )}
         </section>
       )}
+    </div>
+  )
+}
+
+/** Tells inputs apart that look the same, because their secrets are hidden. */
+export function InputDigest({ digest }: { digest: string }) {
+  return (
+    <div className="flex items-center gap-2 text-xs text-muted">
+      <span className="min-w-0">
+        SHA-256 of the whole input, secrets included: <code className="font-mono break-all">{digest}</code>
+      </span>
+      <Copy text={digest} label="Copy the digest" />
     </div>
   )
 }

@@ -1,5 +1,14 @@
 import { expect, test } from 'vitest'
-import { answerWords, categoryWords, inputLine, isHighRisk, outcomeWords, riskWords } from './words'
+import {
+  aboutOf,
+  answerWords,
+  categoryWords,
+  inputLine,
+  isHighRisk,
+  KINDS,
+  outcomeWords,
+  riskWords,
+} from './words'
 
 test('what is risky, or marked high or critical without a number, takes a held press', () => {
   expect(isHighRisk({ risk: 69, severity: 'CRITICAL' })).toBe(false)
@@ -71,4 +80,13 @@ test('a withdrawn approval names who ended its turn', () => {
   expect(outcomeWords({ ...ended, withdrawnBy: 'Ada', withdrawnWith: 'AGENT' })).toBe(
     'Withdrawn: Ada stopped the agent',
   )
+})
+
+test('what has ended no longer waits, whatever its kind', () => {
+  expect(aboutOf({ kind: 'ACTION', status: 'PENDING' })).toBe('The agent wants to do this and waits.')
+  for (const status of ['RESOLVED', 'EXPIRED', 'DISMISSED'] as const) {
+    expect(aboutOf({ kind: 'ACTION', status })).toBe('The agent asked to do this.')
+    for (const kind of Object.keys(KINDS) as (keyof typeof KINDS)[])
+      expect(aboutOf({ kind, status })).not.toMatch(/waits|can’t| is | are /)
+  }
 })

@@ -9,6 +9,8 @@ interface KindWords {
   name: string
   /** What happened and what is asked. */
   about: string
+  /** The same once it has ended. */
+  ended: string
   /** What each answer does. */
   meaning: string
 }
@@ -17,42 +19,53 @@ export const KINDS: Record<ApprovalRecord['kind'], KindWords> = {
   ACTION: {
     name: 'Action',
     about: 'The agent wants to do this and waits.',
+    ended: 'The agent asked to do this.',
     meaning:
       'Approve: the agent does exactly what is shown here, at once. Deny: it gets your comment, and continues without it.',
   },
   QUESTION: {
     name: 'Question',
     about: 'The agent asks you something and waits.',
+    ended: 'The agent asked this.',
     meaning: 'The agent gets your answer word for word, and continues.',
   },
   ACCESS_REQUEST: {
     name: 'Unknown sender',
     about: 'A sender who is not on the channel’s list wrote to this agent.',
+    ended: 'A sender who was not on the channel’s list wrote to this agent.',
     meaning:
       'Add the sender to the channel’s list first if the agent should answer. “Mark as resolved” only closes this request.',
   },
   AUTH_REQUIRED: {
     name: 'Model access refused',
     about: 'The agent can’t work until it has access to its model again.',
+    ended: 'The agent had no access to its model.',
     meaning: 'Fix the credential first. “Mark as resolved” only closes this request.',
   },
   CHANNEL_ERROR: {
     name: 'Channel failed',
     about: 'Messages of this channel are not delivered.',
+    ended: 'Messages of this channel were not delivered.',
     meaning: 'Fix the channel first. “Mark as resolved” only closes this request.',
   },
   COST_GUARD: {
     name: 'Spending',
     about: 'A spending limit is reached.',
+    ended: 'A spending limit was reached.',
     meaning:
       'Look at the agent’s work first. If you allow more, waiting turns continue by themselves, up to the new limit. “Mark as resolved” only closes this request; waiting turns keep waiting.',
   },
   SERVER_ALERT: {
     name: 'Server',
     about: 'A server is overloaded or can’t be reached.',
+    ended: 'A server was overloaded or could not be reached.',
     meaning: 'Look at the server first. “Mark as resolved” only closes this request.',
   },
 }
+
+/** What the approval is about, in the tense of its state. */
+export const aboutOf = ({ kind, status }: Pick<ApprovalRecord, 'kind' | 'status'>): string =>
+  status === 'PENDING' ? KINDS[kind].about : KINDS[kind].ended
 
 /** Irreversible at any risk: categories of policies/risk.toml, and likely names of operators' own categories. */
 const IRREVERSIBLE = /delet|destroy|money|pay|refund/i

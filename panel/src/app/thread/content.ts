@@ -42,6 +42,12 @@ export function contentOf(content: Json): Content {
   }
 }
 
+/** How the answer to a call begins while a person decides about it. */
+export const ASKED = 'Asked. No answer yet'
+
+/** Whether the result of a call only says that a person was asked. Agents may wrap it. */
+export const isAsked = (output: Json | undefined): boolean => JSON.stringify(output ?? null).includes(ASKED)
+
 const KIND_WORDS: Record<string, string> = {
   THINKING: 'Thought',
   TOOL_CALL: 'Called a tool',

@@ -10,6 +10,7 @@ import { useFormAct } from '../../api/use-form-act'
 import { useLive } from '../../api/use-live'
 import { conversationTitle, withoutCode } from '../../app/conversation-title'
 import { useOrg } from '../../app/organization'
+import { ENTER_SENDS, sendOnEnter } from '../../app/thread/send-on-enter'
 import { useRefused } from '../../permissions/gate'
 import { ActionButton } from '../../ui/actions'
 import { Count } from '../../ui/count'
@@ -131,8 +132,8 @@ function Write({ agent, onClose }: { agent: AgentRecord; onClose: () => void }) 
       onSubmit={submit}
       onClose={onClose}
     >
-      <Field label="Message" error={problem}>
-        <TextArea rows={4} value={text} onValue={setText} />
+      <Field label="Message" error={problem} hint={ENTER_SENDS}>
+        <TextArea rows={4} value={text} onValue={setText} onKeyDown={sendOnEnter} />
       </Field>
       {!['RUNNING', 'SPAWNING'].includes(agent.status) && (
         <Notice tone="info">The agent is not running: the message waits until the agent is started.</Notice>

@@ -28,7 +28,7 @@ export function PendingApprovals({ agentId, total }: { agentId: number; total: n
   if (approvals.length === 0) return null
   return (
     <Panel
-      title="Waiting for a decision"
+      title="Pending approvals"
       actions={
         <Link
           to="/o/$org/approvals"

@@ -105,8 +105,8 @@ function Limit({ limit: { reason, since, until } }: { limit: NonNullable<Found['
 function TokensOfTheHour({ used, most }: { used: number; most: number | null }) {
   const tokens = used.toLocaleString()
   if (most === null)
-    return <p className="text-sm text-muted tabular-nums">{tokens} tokens in the last hour</p>
-  const text = `${tokens} of ${most.toLocaleString()} tokens in the last hour`
+    return <p className="text-sm text-muted tabular-nums">{tokens} measured tokens in the last hour</p>
+  const text = `${tokens} of ${most.toLocaleString()} measured tokens in the last hour`
   return (
     <div className="space-y-1.5">
       <p className="tabular-nums">{text}</p>

@@ -5,12 +5,13 @@ import { useLive } from '../../api/use-live'
 import { Decide, type DecideHandle } from '../../app/approvals/decide'
 import { cancelDecision } from '../../app/approvals/decisions'
 import { ApprovalQuery } from '../../app/approvals/fields'
-import { KINDS } from '../../app/approvals/words'
 import { useOrg } from '../../app/organization'
 import { useActions } from '../../keys/use-actions'
 import { PageHeader } from '../../ui/page'
 import { ProblemView } from '../../ui/problem'
 import { Skeleton } from '../../ui/skeleton'
+import { Visible } from '../../ui/visible'
+import { NextApproval } from './next'
 import { WholeApproval } from './whole'
 
 const route = getRouteApi('/inside/o/$org/approvals/$id')
@@ -48,7 +49,12 @@ export function ApprovalPage() {
   return (
     <>
       <PageHeader
-        title={approval ? KINDS[approval.kind].name : 'Approval'}
+        title={
+          // Never cut: it says what is decided.
+          <span className="block whitespace-normal break-words">
+            <Visible text={approval?.title ?? 'Approval'} />
+          </span>
+        }
         name={approval?.title ?? 'Approval'}
         doc="panel.md#deciding"
         above={
@@ -67,6 +73,7 @@ export function ApprovalPage() {
           <footer className="shrink-0 border-t border-line bg-canvas">
             <div className="max-w-3xl px-4 py-3 sm:px-6">
               <Decide approval={approval} handle={handle} withKeys />
+              {approval.status !== 'PENDING' && <NextApproval />}
             </div>
           </footer>
         </>

@@ -35,7 +35,7 @@ export const ApprovalPeek = memo(function ApprovalPeek({ id, known, onClose, onD
       footer={approval && <Decide approval={approval} onDecided={onDecided} handle={handle} withKeys />}
     >
       {approval ? (
-        <WholeApproval key={approval.id} approval={approval} />
+        <WholeApproval key={approval.id} approval={approval} withTitle />
       ) : error ? (
         <ProblemView error={error} retry={refetch} />
       ) : (

@@ -17,10 +17,10 @@ import { PageHeader } from '../../ui/page'
 import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 import { InboxFilters, useInboxSearch } from './filters'
-import { type Tab, tabOf } from './groups'
+import { pendingWords } from './groups'
 import { ApprovalRow } from './row'
 import type { ApprovalsSearch } from './search'
-import { InboxTabs } from './tabs'
+import { InboxTabs, usePending } from './tabs'
 import { useArrivals } from './use-arrivals'
 import { useDeferredOpen } from './use-deferred-open'
 import { idOf, useInbox } from './use-inbox'
@@ -40,6 +40,7 @@ export function ApprovalsPage() {
   const [search] = useInboxSearch()
   const navigate = route.useNavigate()
   const inbox = useInbox(search, user.id)
+  const pending = usePending()
   const [activeId, setActiveId] = useState<number | null>(null)
   const [shown, setShown] = useState<ApprovalRecord[]>([])
   const handle = useRef<DecideHandle>(null)
@@ -85,7 +86,7 @@ export function ApprovalsPage() {
         title="Approvals"
         doc="approvals.md#who-decides"
         titleRef={title}
-        about={about(inbox.total, search)}
+        about={about(inbox.total, search, pending)}
         actions={
           <>
             {inbox.decided > 0 && (
@@ -111,7 +112,7 @@ export function ApprovalsPage() {
           </>
         }
       >
-        <InboxTabs />
+        <InboxTabs pending={pending} />
       </PageHeader>
       <InboxFilters />
       <div className="flex min-h-0 grow overflow-x-clip">
@@ -164,19 +165,16 @@ export function ApprovalsPage() {
   )
 }
 
-const WAITING: Record<Tab, [one: string, several: string]> = {
-  decisions: ['1 waits for a decision', 'wait for a decision'],
-  alerts: ['1 alert is open', 'alerts are open'],
-  all: ['1 decision or alert waits', 'decisions and alerts wait'],
-}
-
-function about(total: number | undefined, search: ApprovalsSearch): string {
+function about(
+  total: number | undefined,
+  search: ApprovalsSearch,
+  pending: ReturnType<typeof usePending>,
+): string {
+  const filters = { ...search, peek: undefined, tab: undefined, sort: undefined }
+  if (narrowing(filters).length === 0) return pending ? pendingWords(pending) : 'What agents ask people'
   if (total === undefined) return 'What agents ask people'
-  const { status, q } = search
-  if (q) return `${total.toLocaleString()} found`
-  if (status && !status.includes('PENDING')) return `${total.toLocaleString()} ended`
-  const [one, several] = WAITING[tabOf(search)]
-  return total === 1 ? one : `${total.toLocaleString()} ${several}`
+  const isEnded = search.status && !search.status.includes('PENDING')
+  return `${total.toLocaleString()} ${isEnded && !search.q ? 'ended' : 'found'}`
 }
 
 function Nothing() {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ApprovalRecord } from '../../app/approvals/fields'
-import { groupAlerts, isQuick, quickOnes, tabOf } from './groups'
+import { groupAlerts, isQuick, pendingWords, quickOnes, tabOf } from './groups'
 
 const approval = (id: number, change: Partial<ApprovalRecord> = {}) =>
   ({
@@ -66,4 +66,10 @@ test('actions and alerts are not decided together', () => {
   const ids = (all: ApprovalRecord[]) => quickOnes(all).map(({ id }) => id)
   expect(ids([approval(1), alert(2), approval(3)])).toEqual([1, 3])
   expect(ids([alert(2), alert(3)])).toEqual([2, 3])
+})
+
+test('the page counts what the navigation counts: decisions and alerts', () => {
+  expect(pendingWords({ decisions: 2, alerts: 1 })).toBe('2 wait for a decision, 1 alert is open')
+  expect(pendingWords({ decisions: 0, alerts: 3 })).toBe('3 alerts are open')
+  expect(pendingWords({ decisions: 0, alerts: 0 })).toBe('0 wait for a decision')
 })

@@ -51,3 +51,13 @@ export function quickOnes(approvals: readonly ApprovalRecord[]): ApprovalRecord[
   const actions = quick.filter(({ kind }) => kind === 'ACTION')
   return actions.length > 1 ? actions : quick.filter(isAlert)
 }
+
+/** "2 wait for a decision, 1 alert is open": as many as the navigation counts. */
+export function pendingWords({ decisions, alerts }: Record<'decisions' | 'alerts', number>): string {
+  const parts = [
+    (decisions > 0 || alerts === 0) &&
+      `${decisions.toLocaleString()} ${decisions === 1 ? 'waits' : 'wait'} for a decision`,
+    alerts > 0 && `${alerts.toLocaleString()} ${alerts === 1 ? 'alert is' : 'alerts are'} open`,
+  ]
+  return parts.filter(Boolean).join(', ')
+}

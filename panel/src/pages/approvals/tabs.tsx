@@ -20,15 +20,20 @@ const TABS: { id: Tab; label: string }[] = [
   { id: 'all', label: 'All' },
 ]
 
-export function InboxTabs() {
+/** The numbers of pending decisions and alerts. */
+export function usePending(): { decisions: number; alerts: number } | undefined {
   const { id: orgId } = useOrg()
-  const [search] = useInboxSearch()
   const { data } = useLive({
     query: Pending,
     variables: { orgId, decisions: KINDS_OF.decisions, alerts: KINDS_OF.alerts },
     on: ['APPROVAL'],
   })
-  const count = (id: Tab) => (id === 'all' ? undefined : data?.[id]?.total)
+  return data && { decisions: data.decisions?.total ?? 0, alerts: data.alerts?.total ?? 0 }
+}
+
+export function InboxTabs({ pending }: { pending: ReturnType<typeof usePending> }) {
+  const [search] = useInboxSearch()
+  const count = (id: Tab) => (id === 'all' ? undefined : pending?.[id])
   return (
     <Tabs
       label="Decisions and alerts"

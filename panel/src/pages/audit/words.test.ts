@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { decisionOf, valueText } from './words'
+import { decisionOf, spaced, valueText } from './words'
 
 test('states read as on the page of the record, other names of the schema as words, and texts as they are', () => {
   expect(valueText('SPAWNING', 'status', 'agent')).toBe('Starting')
@@ -23,4 +23,11 @@ test('an answered approval says how', () => {
   expect(decisionOf({ operation: 'answerApproval', fields })).toBe('DENIED')
   expect(decisionOf({ operation: 'answerApproval', fields: [] })).toBeNull()
   expect(decisionOf({ operation: 'updateAgent', fields })).toBeNull()
+})
+
+test('an operation reads as an action', () => {
+  expect(spaced('createMcpServer')).toBe('Create MCP server')
+  expect(spaced('backupAgent')).toBe('Back up agent')
+  expect(spaced('judgeAction')).toBe('Check an action')
+  expect(spaced('seed')).toBe('Add sample data')
 })

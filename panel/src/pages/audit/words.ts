@@ -1,9 +1,17 @@
 // Schema names in readable form.
 import { stateOf, words } from '../../ui/status'
 
+/** Operations whose names don't read as an action. */
+const OPERATIONS: Record<string, string> = {
+  backupAgent: 'Back up agent',
+  endLateStart: 'End a start that took too long',
+  judgeAction: 'Check an action',
+  seed: 'Add sample data',
+}
+
 /** `createAgent` → `Create agent`, `createMcpServer` → `Create MCP server`. */
 export function spaced(name: string): string {
-  return words(name.replaceAll(/([a-z])([A-Z])/g, '$1 $2'))
+  return OPERATIONS[name] ?? words(name.replaceAll(/([a-z])([A-Z])/g, '$1 $2'))
 }
 
 /** Fields whose values are names of the schema, such as `WAITING_LIMIT`. */

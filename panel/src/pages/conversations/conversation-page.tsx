@@ -44,7 +44,10 @@ export function ConversationPage() {
   const { data, error, refetch } = useLive({
     query: ConversationQuery,
     variables: { orgId: org.id, id },
-    on: (change) => (change.kind === 'CONVERSATION' && change.id === id) || change.kind === 'AGENT',
+    on: (change) =>
+      (change.kind === 'CONVERSATION' && change.id === id) ||
+      change.kind === 'AGENT' ||
+      change.kind === 'CHANNEL',
   })
   // A subscription for this conversation only, so that the agent's activity shows at once.
   useEffect(

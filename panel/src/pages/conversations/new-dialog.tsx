@@ -8,6 +8,7 @@ import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { useAgentSearch } from '../../app/filters'
 import { useOrg } from '../../app/organization'
+import { ENTER_SENDS, sendOnEnter } from '../../app/thread/send-on-enter'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { TextArea, TextInput } from '../../ui/inputs'
@@ -71,9 +72,9 @@ export function NewConversation({ agent, onClose }: { agent: Choice | null; onCl
         label="First message"
         optional
         error={wrong.text}
-        hint="Without one, the agent starts with the first message."
+        hint={`Without one, the agent starts with the first message. ${ENTER_SENDS}`}
       >
-        <TextArea value={text} onValue={setText} rows={4} />
+        <TextArea value={text} onValue={setText} rows={4} onKeyDown={sendOnEnter} />
       </Field>
     </FormDialog>
   )

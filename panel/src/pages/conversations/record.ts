@@ -31,6 +31,7 @@ export const ConversationFields = graphql(
       agentId
       agentDetails { id status statusReason viewerCan restart { nextAt } }
       channelId
+      channel { id direction isActive inactiveReason }
       contactId
       contextTokens
       model

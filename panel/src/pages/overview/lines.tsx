@@ -44,7 +44,7 @@ export function Attention({ overview, approvals, failed, unread }: Props) {
       {!hasAgents && <Begin />}
       {approvals.length > 0 && (
         <Lines
-          title="Waiting for a decision"
+          title="Pending approvals"
           all={
             <Link to="/o/$org/approvals" params={link} search={{ tab: 'all' }}>
               All {overview.pendingApprovals?.total.toLocaleString()}

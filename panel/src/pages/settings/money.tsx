@@ -57,7 +57,7 @@ function Spent({ settings: { id, monthlyBudgetMicro } }: { settings: Settings })
       <div className="rounded-card border border-line p-4">
         <SpentThisMonth spending={spending} budget={monthlyBudgetMicro} />
         <p className="mt-1 text-xs text-muted tabular-nums">
-          {Number(spending.tokens).toLocaleString()} tokens of all kinds this month
+          {Number(spending.tokens).toLocaleString()} measured tokens of all kinds this month
         </p>
       </div>
       {allowing && <AllowMore kind="money" onClose={() => allow(false)} />}

@@ -63,8 +63,8 @@ export function Shown({ rows, by, measure, days: { since, before }, budget }: Sh
           <div className="rounded-card border border-line">
             <Empty icon={ChartColumn} title="Nothing in this period">
               {measure === 'TURNS'
-                ? 'No turn began in these days.'
-                : `In these days ${measure === 'COST' ? 'nothing of a known cost' : 'no token'} was used.`}
+                ? 'No turns began in this period.'
+                : `No ${measure === 'COST' ? 'costs' : 'tokens'} recorded in this period.`}
             </Empty>
           </div>
         ) : (
@@ -138,7 +138,7 @@ function About({ rows, by, measure }: Pick<ShownProps, 'rows' | 'by' | 'measure'
   const noun = `${isOfTurns ? 'turn' : 'call'}${unpriced === 1 ? '' : 's'}`
   const parts = [
     isOfTurns && 'Calls that can’t be attributed to a turn are missing.',
-    unpriced > 0 && `The cost of ${unpriced.toLocaleString()} ${noun} is unknown, and missing.`,
+    unpriced > 0 && `The cost of ${unpriced.toLocaleString()} ${noun} is unknown and not included.`,
   ]
   return parts.filter(Boolean).join(' ') || 'In the organization’s time zone.'
 }

@@ -133,7 +133,8 @@ function Month({ organization: { spending, monthlyBudgetMicro } }: { organizatio
       <div className="space-y-2 rounded-card border border-line p-4">
         <SpentThisMonth spending={spending} budget={monthlyBudgetMicro} />
         <p className="text-sm text-muted tabular-nums">
-          {Number(spending.tokens).toLocaleString()} tokens this month
+          {Number(spending.tokens).toLocaleString()} measured tokens this month. Budgets don’t count what
+          agents report themselves.
         </p>
       </div>
     </Panel>

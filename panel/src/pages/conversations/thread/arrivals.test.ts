@@ -2,7 +2,12 @@ import { expect, test } from 'vitest'
 import type { MessageRecord } from '../../../app/thread/fields'
 import { announceable, arrivalWords } from './arrivals'
 
-const names = { agent: 'harbour', agentAvatar: null, viewer: { id: 7, name: 'Ada', avatarUrl: null } }
+const names = {
+  agent: 'harbour',
+  agentAvatar: null,
+  isChannelOff: false,
+  viewer: { id: 7, name: 'Ada', avatarUrl: null },
+}
 const message = (part: Partial<MessageRecord>) =>
   ({
     role: 'ASSISTANT',

@@ -3,6 +3,7 @@ import { Paperclip, Send, X } from 'lucide-react'
 import { type Dispatch, type ReactNode, type SetStateAction, useRef } from 'react'
 import { useClient } from 'urql'
 import { useOrg } from '../../../app/organization'
+import { sendOnEnter } from '../../../app/thread/send-on-enter'
 import { useDraft } from '../../../app/thread/use-draft'
 import { useActions } from '../../../keys/use-actions'
 import { Gate, useRefused } from '../../../permissions/gate'
@@ -93,11 +94,7 @@ export function Composer({ conversation, to, files, onFiles: setFiles, closed }:
             maxRows={10}
             readOnly={refused !== null}
             placeholder={refused ? 'Your role does not allow writing here' : 'Write a message'}
-            onKeyDown={(event) => {
-              if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
-              event.preventDefault()
-              send()
-            }}
+            onKeyDown={sendOnEnter}
             onPaste={(event) => {
               if (event.clipboardData.files.length === 0 || refused) return
               event.preventDefault()

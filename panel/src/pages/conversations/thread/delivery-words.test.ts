@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { deliveryWords, type MessageDelivery } from './delivery-words'
+import { deliveryWords, isOff, type MessageDelivery } from './delivery-words'
 
 const delivery = (known: Partial<MessageDelivery>): MessageDelivery => ({
   status: 'PENDING',
@@ -27,4 +27,16 @@ test('what came back is not sent again to the same address', () => {
 
 test('what was skipped is not sent, and did not fail', () => {
   expect(deliveryWords(delivery({ status: 'SKIPPED' })).is).toBe('unsent')
+})
+
+test('nothing is sent again through a channel that is off', () => {
+  const channel = { id: 1, direction: 'BIDIRECTIONAL', isActive: false, inactiveReason: 'MANUAL' } as const
+  expect(isOff(channel)).toBe(true)
+  expect(isOff({ ...channel, inactiveReason: 'AUTH_FAILED' })).toBe(false)
+  expect(isOff({ ...channel, isActive: true, inactiveReason: null })).toBe(false)
+  expect(isOff({ ...channel, isActive: true, inactiveReason: null, direction: 'INBOUND' })).toBe(true)
+  expect(isOff(null)).toBe(false)
+  const failed = deliveryWords(delivery({ status: 'FAILED', code: 'gave_up' }), true)
+  expect(failed.canRetry).toBe(false)
+  expect(failed.more).toContain('The channel is off')
 })

@@ -1,5 +1,6 @@
 // Describes the delivery of a message through a channel. Pure, tested.
 import type { MessageRecord } from '../../../app/thread/fields'
+import type { ConversationRecord } from '../record'
 
 export type MessageDelivery = NonNullable<MessageRecord['delivery']>
 
@@ -20,7 +21,12 @@ const FAILURES: Record<NonNullable<MessageDelivery['code']>, string> = {
   earlier_part: 'An earlier part of the message failed.',
 }
 
-export function deliveryWords({ status, code, error }: MessageDelivery): DeliveryWords {
+/** Whether a channel sends nothing until someone changes it. */
+export const isOff = (channel: ConversationRecord['channel']): boolean =>
+  channel !== null &&
+  (channel.direction === 'INBOUND' || (!channel.isActive && channel.inactiveReason === 'MANUAL'))
+
+export function deliveryWords({ status, code, error }: MessageDelivery, isOff = false): DeliveryWords {
   switch (status) {
     case 'PENDING':
       return {
@@ -39,9 +45,11 @@ export function deliveryWords({ status, code, error }: MessageDelivery): Deliver
     case 'SKIPPED':
       return { is: 'unsent', said: 'Not sent', more: 'The channel was switched off, or does not send.' }
     default: {
-      const more = [code && FAILURES[code], error].filter(Boolean).join(' ')
       // A bounced message can't be sent again unchanged.
-      return { is: 'failed', said: 'Not sent', more: more || undefined, canRetry: code !== 'bounced' }
+      const isRetryable = code !== 'bounced'
+      const next = isRetryable && isOff && 'The channel is off: switch it on to send this again.'
+      const more = [code && FAILURES[code], error, next].filter(Boolean).join(' ')
+      return { is: 'failed', said: 'Not sent', more: more || undefined, canRetry: isRetryable && !isOff }
     }
   }
 }

@@ -31,12 +31,14 @@ interface Props {
   /** The message's id. */
   id: number
   delivery: MessageDelivery
+  /** The channel sends nothing until someone changes it. */
+  isOff: boolean
   /** Written by the current user. */
   mine: boolean
 }
 
-export function Delivery({ id, delivery, mine }: Props) {
-  const { is, said, more, canRetry } = deliveryWords(delivery)
+export function Delivery({ id, delivery, isOff, mine }: Props) {
+  const { is, said, more, canRetry } = deliveryWords(delivery, isOff)
   const { icon: Icon, tone } = SIGNS[is]
   return (
     <div className={cx('mt-0.5 text-xs', tone)} data-delivery={delivery.status}>

@@ -38,8 +38,8 @@ export function InlineApproval({ id }: { id: number }) {
           {riskWords(approval)}
           {isOpen && approval.expiresAt && (
             <>
-              {' · expires in '}
-              <Countdown to={approval.expiresAt} over="now" />
+              {' · '}
+              <Countdown to={approval.expiresAt} before="expires in " over="expires now" />
             </>
           )}
         </span>

@@ -87,7 +87,7 @@ function Body({ message, result, follows, names, waits }: Omit<Props, 'marked' |
           <Quiet message={message} />
           {message.delivery && (
             <div className="mx-auto w-fit">
-              <Delivery id={message.id} delivery={message.delivery} mine={false} />
+              <Delivery id={message.id} delivery={message.delivery} isOff={names.isChannelOff} mine={false} />
             </div>
           )}
         </>
@@ -168,7 +168,7 @@ function Said({ message, follows, names, waits }: Omit<Props, 'marked' | 'onQuot
           <Attachments files={message.attachments} />
         </div>
         {message.delivery ? (
-          <Delivery id={message.id} delivery={message.delivery} mine={mine} />
+          <Delivery id={message.id} delivery={message.delivery} isOff={names.isChannelOff} mine={mine} />
         ) : (
           <Reached message={message} mine={mine} waits={waits} />
         )}

@@ -4,6 +4,8 @@ import type { MessageRecord } from '../../../app/thread/fields'
 export interface Names {
   agent: string
   agentAvatar: string | null
+  /** The conversation's channel sends nothing until someone changes it. */
+  isChannelOff: boolean
   viewer: { id: number; name: string; avatarUrl: string | null }
 }
 

@@ -11,6 +11,7 @@ import { Empty } from '../../../ui/empty'
 import { ProblemView } from '../../../ui/problem'
 import { Skeleton } from '../../../ui/skeleton'
 import type { ConversationRecord } from '../record'
+import { isOff } from './delivery-words'
 import { itemsOf } from './items'
 import { Message } from './message'
 import type { Names } from './names'
@@ -82,9 +83,10 @@ export function ThreadView({ conversation, onEdit, onQuote }: Props) {
     () => ({
       agent: conversation.agent?.name ?? 'The agent',
       agentAvatar: conversation.agent?.avatarUrl ?? null,
+      isChannelOff: isOff(conversation.channel),
       viewer: user,
     }),
-    [conversation.agent, user],
+    [conversation.agent, conversation.channel, user],
   )
   const begun = useMemo(
     () => begunTurns(shown.messages, conversation.openTurns),

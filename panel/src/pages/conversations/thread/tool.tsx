@@ -3,7 +3,7 @@ import { Brain, ChevronRight, Wrench } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { useState } from 'react'
 import type { Json } from '../../../api/graphql'
-import { contentOf } from '../../../app/thread/content'
+import { contentOf, isAsked } from '../../../app/thread/content'
 import type { MessageRecord } from '../../../app/thread/fields'
 import { CodeBlock } from '../../../ui/code'
 import { JsonTree } from '../../../ui/json-tree'
@@ -49,7 +49,8 @@ export function Fold({ summary, preview, aside, tool, children }: FoldProps) {
 export function ToolCall({ call, result }: { call?: MessageRecord; result?: MessageRecord }) {
   const asked = call && contentOf(call.content)
   const got = result && contentOf(result.content)
-  const failed = got?.isError
+  const asks = isAsked(got?.output)
+  const failed = got?.isError && !asks
   const took =
     call && result ? new Date(result.createdAt).getTime() - new Date(call.createdAt).getTime() : null
   return (
@@ -60,13 +61,13 @@ export function ToolCall({ call, result }: { call?: MessageRecord; result?: Mess
       aside={
         <>
           {failed && <span className="font-medium text-danger-text">failed </span>}
-          {took !== null && duration(took)}
+          {asks ? 'asked for a decision' : took !== null && duration(took)}
           {!result && 'no result yet'}
         </>
       }
     >
       {asked && <Part title="Input" value={asked.input} />}
-      {got && <Part title={failed ? 'Error' : 'Result'} value={got.output} />}
+      {got && <Part title={asks ? 'Answer to the agent' : failed ? 'Error' : 'Result'} value={got.output} />}
     </Fold>
   )
 }

@@ -77,7 +77,7 @@ export function WorkLine({ conversation }: { conversation: ConversationRecord })
             search={{ tab: 'all', conversation: conversation.id }}
             className="text-accent-text hover:underline"
           >
-            {pendingApprovals === 1 ? 'One decision is' : `${pendingApprovals} decisions are`} needed
+            {pendingApprovals === 1 ? 'One decision' : `${pendingApprovals} decisions`} needed
           </Link>
         ) : (
           <>
@@ -87,7 +87,7 @@ export function WorkLine({ conversation }: { conversation: ConversationRecord })
             </span>
           </>
         )}
-        {queued > 0 && turn.state !== 'QUEUED' && ' · your next messages follow'}
+        {queued > 0 && turn.state !== 'QUEUED' && '; your messages are sent afterwards'}
       </span>
       <ActionButton size="sm" icon={Square} busy={act.pending} action={stop}>
         Stop
