@@ -6,6 +6,7 @@ import { Gate } from '../permissions/gate'
 import type { Permission } from '../permissions/names'
 import { Button } from './button'
 import { Dialog, type DialogProps } from './dialog'
+import { SubmissionContext } from './field-error'
 import { DIALOG_PARTS, LeaveDialog, leaves } from './leave'
 
 interface Props extends Pick<DialogProps, 'title' | 'about' | 'width' | 'onClose'> {
@@ -35,6 +36,7 @@ export function FormDialog({
   const form = useId()
   const [typed, setTyped] = useState(false)
   const [closing, setClosing] = useState(false)
+  const [submission, setSubmission] = useState(0)
   // Submitting or closing: a navigation that this causes must not ask.
   const goes = useRef(false)
   const left = useBlocker({
@@ -50,6 +52,7 @@ export function FormDialog({
   const stay = () => setClosing(false)
   const submit = async () => {
     goes.current = true
+    setSubmission((before) => before + 1)
     await onSubmit()
     // Still open after a refusal.
     goes.current = false
@@ -87,7 +90,7 @@ export function FormDialog({
           if (!busy) void submit()
         }}
       >
-        {children}
+        <SubmissionContext value={submission}>{children}</SubmissionContext>
       </form>
       <LeaveDialog
         title={dialog.title}

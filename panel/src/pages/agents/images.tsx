@@ -7,6 +7,7 @@ import { useLive } from '../../api/use-live'
 import { ArchiveButton } from '../../app/archive-button'
 import { Chip, FilterBar } from '../../app/filters'
 import { useOrg } from '../../app/organization'
+import { GatedForm } from '../../permissions/gate'
 import { Badge } from '../../ui/badge'
 import { Empty } from '../../ui/empty'
 import { WithPeek } from '../../ui/peek'
@@ -155,13 +156,15 @@ export function Images({ archived, onArchived, creating, onClose, peek, onPeek, 
         }
       />
       {creating && (
-        <CreateImage
-          onClose={onClose}
-          onCreated={(id) => {
-            onClose()
-            onPeek(id)
-          }}
-        />
+        <GatedForm may="image.edit" onClose={onClose}>
+          <CreateImage
+            onClose={onClose}
+            onCreated={(id) => {
+              onClose()
+              onPeek(id)
+            }}
+          />
+        </GatedForm>
       )}
     </>
   )
