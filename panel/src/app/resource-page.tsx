@@ -202,7 +202,7 @@ export const AGENTS_COLUMN: Column<{ assignmentCount: number }> = {
   id: 'agents',
   head: 'Agents',
   width: '5rem',
-  cell: ({ assignmentCount }) => <span className="tabular-nums">{assignmentCount || '–'}</span>,
+  cell: ({ assignmentCount }) => <span className="tabular-nums">{assignmentCount}</span>,
 }
 
 export const CREATED_COLUMN: Column<{ createdAt: string }> = {

@@ -185,8 +185,10 @@ test('a channel is made by its transport, edited by sections, switched off and d
   await dialog(page).getByLabel('Direction').selectOption('BIDIRECTIONAL')
   await dialog(page).getByLabel('Secret for outgoing messages').fill('hook-secret-917')
   await dialog(page).getByRole('button', { name: 'Connect the channel' }).click()
-  await dialog(page).getByText('This can’t be empty.').waitFor()
+  // Both the address and the secret for incoming messages are missing.
+  await dialog(page).getByText('This can’t be empty.').nth(1).waitFor()
   await dialog(page).getByLabel('Address for outgoing messages').fill('https://example.com/hook')
+  await dialog(page).getByLabel('Secret for incoming messages').fill('hook-secret-918')
   await dialog(page).getByRole('button', { name: 'Connect the channel' }).click()
   const one = peek(page, name)
   await one.getByText('/webhooks/webhook/').waitFor()

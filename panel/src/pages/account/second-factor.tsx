@@ -54,7 +54,7 @@ export function SecondFactor() {
   return (
     <Panel
       title="Second factor"
-      about="A code from an app on your phone, asked after the password. A stolen password alone is then worth nothing."
+      about="A code from an app on your phone, asked after the password. A stolen password is then not enough."
     >
       <div className="space-y-3 rounded-card border border-line p-4">
         <div className="flex flex-wrap items-center gap-2">

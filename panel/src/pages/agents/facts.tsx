@@ -86,9 +86,9 @@ export function AgentFacts({ agent }: { agent: AgentRecord }) {
         </Fact>
         <Fact name="Revision">
           <Link to="." search={{ tab: 'revisions' }} className="link">
-            {agent.revision}
+            {agent.revision || 'none yet'}
           </Link>
-          {agent.launchedRevision !== null && agent.launchedRevision !== agent.revision && (
+          {Boolean(agent.launchedRevision) && agent.launchedRevision !== agent.revision && (
             <span className="text-muted">, started with {agent.launchedRevision}</span>
           )}
         </Fact>
@@ -100,7 +100,7 @@ export function AgentFacts({ agent }: { agent: AgentRecord }) {
 
 function Model({ agent: { runningModel, resolvedModel, modelOverride } }: { agent: AgentRecord }) {
   const shown = runningModel ?? resolvedModel
-  if (!shown) return <Unknown why="Neither the agent nor its image names a model: the program decides." />
+  if (!shown) return <Unknown why="No model set: the program’s default applies." />
   return (
     <span className="break-words">
       <Visible text={shown} />
@@ -152,7 +152,7 @@ export function Tokens({ used }: { used: string }) {
   return count > 0 ? (
     <span className="tabular-nums">{count.toLocaleString()}</span>
   ) : (
-    <Unknown why="It has used none yet, or does not count them." />
+    <Unknown why="None used or none reported" />
   )
 }
 
@@ -160,9 +160,7 @@ export function Tokens({ used }: { used: string }) {
 function Cost({ micro, tokens }: { micro: string; tokens: string }) {
   const { currency } = useOrg()
   if (Number(micro) > 0) return <span className="tabular-nums">{moneyOf(micro, currency)}</span>
-  return (
-    <Unknown why={Number(tokens) > 0 ? 'The agent does not report its cost.' : 'It has not worked yet.'} />
-  )
+  return <Unknown why={Number(tokens) > 0 ? 'The agent does not report its cost.' : 'No turns yet'} />
 }
 
 /** An unknown value and the reason. */

@@ -70,7 +70,9 @@ const COLUMNS: Column<ImageRecord>[] = [
     head: 'Default model',
     width: '1fr',
     from: 'lg',
-    cell: ({ defaultModel }) => <span className="truncate text-muted">{defaultModel ?? '–'}</span>,
+    cell: ({ defaultModel }) => (
+      <span className="truncate text-muted">{defaultModel ?? 'the program’s default'}</span>
+    ),
   },
   {
     id: 'made',

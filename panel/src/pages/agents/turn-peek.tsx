@@ -129,7 +129,7 @@ function Details({ turn, org }: { turn: TurnRecord; org: number }) {
         <Fact name="Created">
           <Time at={turn.createdAt} />
         </Fact>
-        <Fact name="Worked on">
+        <Fact name="Duration">
           {turn.startedAt ? <Duration from={turn.startedAt} to={turn.endedAt} /> : 'not yet'}
         </Fact>
         <Fact name="Model">{turn.model ?? <Unknown why="The agent does not report it." />}</Fact>

@@ -191,7 +191,7 @@ function Actor({ entry }: { entry: Entry }) {
 }
 
 function Target({ entry: { targetKind, targetName, targetId } }: { entry: Entry }) {
-  if (!targetKind) return <span className="text-faint">–</span>
+  if (!targetKind) return <span className="text-faint">none</span>
   return (
     <span className="truncate">
       <span className="text-muted">{spaced(targetKind)}</span>{' '}

@@ -71,7 +71,7 @@ const COLUMNS: Column<Row>[] = [
     width: '5.5rem',
     cell: ({ agentCount, agentsRunning }) => (
       <span className="tabular-nums" data-tip={`${agentsRunning} of ${agentCount} run`}>
-        {agentCount === 0 ? '–' : `${agentsRunning} of ${agentCount}`}
+        {agentCount === 0 ? '0' : `${agentsRunning} of ${agentCount}`}
       </span>
     ),
   },
