@@ -1,4 +1,4 @@
-// When an error of a submitted form is settled: once its field has another value, until the form is submitted again.
+// An error of a submitted form is settled once its field has another value, until the form is submitted again.
 import { createContext, useContext, useState } from 'react'
 
 /** How often the surrounding form was submitted; null outside, where each field decides about its own error. */

@@ -6,7 +6,7 @@ import { Gate } from '../permissions/gate'
 import type { Permission } from '../permissions/names'
 import { Button } from './button'
 import { Dialog, type DialogProps } from './dialog'
-import { SubmissionContext } from './field-error'
+import { Form } from './form'
 import { DIALOG_PARTS, LeaveDialog, leaves } from './leave'
 
 interface Props extends Pick<DialogProps, 'title' | 'about' | 'width' | 'onClose'> {
@@ -36,7 +36,6 @@ export function FormDialog({
   const form = useId()
   const [typed, setTyped] = useState(false)
   const [closing, setClosing] = useState(false)
-  const [submission, setSubmission] = useState(0)
   // Submitting or closing: a navigation that this causes must not ask.
   const goes = useRef(false)
   const left = useBlocker({
@@ -52,7 +51,6 @@ export function FormDialog({
   const stay = () => setClosing(false)
   const submit = async () => {
     goes.current = true
-    setSubmission((before) => before + 1)
     await onSubmit()
     // Still open after a refusal.
     goes.current = false
@@ -74,7 +72,7 @@ export function FormDialog({
         </>
       }
     >
-      <form
+      <Form
         id={form}
         className="space-y-4"
         noValidate
@@ -85,13 +83,10 @@ export function FormDialog({
           event.currentTarget.requestSubmit()
         }}
         onChange={() => setTyped(true)}
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!busy) void submit()
-        }}
+        onSubmit={() => !busy && void submit()}
       >
-        <SubmissionContext value={submission}>{children}</SubmissionContext>
-      </form>
+        {children}
+      </Form>
       <LeaveDialog
         title={dialog.title}
         leaving={closing ? { status: 'blocked', proceed: close, reset: stay } : left}

@@ -11,6 +11,7 @@ import { Card } from '../../app/card'
 import { startSession } from '../../app/person'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
+import { Form } from '../../ui/form'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/notice'
 import { say } from '../../ui/toast-store'
@@ -91,14 +92,7 @@ export function AcceptInvitationPage() {
   }
   return (
     <Card title={TITLE} about={aboutOf(step, found?.invitationOffer)}>
-      <form
-        className="space-y-4"
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault()
-          void submit()
-        }}
-      >
+      <Form className="space-y-4" noValidate onSubmit={() => void submit()}>
         {step.kind === 'new' && !step.named && (
           <Field label="Your name" error={errors.name ?? tooLong}>
             <TextInput autoComplete="name" autoFocus value={name} onValue={setName} />
@@ -133,7 +127,7 @@ export function AcceptInvitationPage() {
             first, then open the invitation’s link again.
           </p>
         )}
-      </form>
+      </Form>
     </Card>
   )
 }
