@@ -64,7 +64,7 @@ export function ConnectionTest({ server }: { server: Server }) {
         <Gate on={server} may="mcp.edit">
           <Field
             label="Assign to an agent and test"
-            hint="No agent has this MCP server yet. The test needs one that runs, because its server connects under its rules."
+            hint="No agent has this MCP server yet. The test runs on the host of an agent that is up, under that agent’s rules."
           >
             <Picker
               value={null}
