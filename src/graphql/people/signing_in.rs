@@ -19,7 +19,8 @@ use crate::{
         access::{JarChange, Person},
     },
     domain::people::{
-        self, Founding, InvitationOffer, Membership, OpenSession, SessionCredentials, SignInResult, SignedIn, User,
+        self, Founding, InvitationOffer, Membership, OpenSession, SessionCredentials, SignInResult, SignedIn,
+        User,
     },
     read::ContextExt,
     resolvers::{
