@@ -59,7 +59,7 @@ fn options(settings: &Settings, mode: Mode) -> Vec<SessionConfigOption> {
         None if settings.is_demo => {
             (DEMO_MODEL, "The demo’s rules", "No model: it answers questions about the demo’s orders.")
         }
-        None => (WORDS, "Documented words", "No model: it does what the words of a message say."),
+        None => (WORDS, "No model", "It does what the words of a message say."),
     };
     let only = SessionConfigSelectOption::new(id.to_owned(), name).description(about.to_owned());
     let model = SessionConfigOption::select("model", "Model", id.to_owned(), vec![only]);

@@ -27,6 +27,9 @@ test('without mail nothing is said to have been mailed', () => {
     for (const text of said)
       expect(text).not.toMatch(/on its way|by mail|We mail|What Muster mails|^They get a mail|get mail/)
   }
+  expect(words.mailed('LOGGED', 'A link', 'ada@example.org')).toBe(
+    'The demo printed a link for ada@example.org on its terminal',
+  )
   expect(words.mailed('SENT', 'A link', 'ada@example.org')).toBe('A link is on its way to ada@example.org')
   expect(words.resetAsked('LOGGED')).not.toMatch(/spam|on its way/)
 })

@@ -24,7 +24,8 @@ export const noMail = (way: MailWay | null): string | null =>
 /** The confirmation after requesting a mail. */
 export function mailed(way: MailWay | null, what: string, to: string): string {
   if (way === 'SENT') return `${what} is on its way to ${to}`
-  if (way === 'LOGGED') return `${what} for ${to} is on the demo’s terminal`
+  if (way === 'LOGGED')
+    return `The demo printed ${what.charAt(0).toLowerCase()}${what.slice(1)} for ${to} on its terminal`
   return `${what} was not mailed to ${to}. ${noMail('OFF')}`
 }
 

@@ -5,7 +5,7 @@ import { type LucideIcon, Plus } from 'lucide-react'
 import { Fragment, type ReactNode } from 'react'
 import type { Interest } from '../api/live'
 import { useLive } from '../api/use-live'
-import { useRefused } from '../permissions/gate'
+import { GatedForm, useRefused } from '../permissions/gate'
 import { ActionButton } from '../ui/actions'
 import { Badge } from '../ui/badge'
 import { Empty } from '../ui/empty'
@@ -56,7 +56,7 @@ interface Props<Data, Row> {
   hint?: string
   empty: { title: string; about: string; command: (org: number) => string }
   peek: (of: { id: number; onClose: () => void }) => ReactNode
-  create: (of: { open: boolean; onClose: () => void; onCreated: (id: number) => void }) => ReactNode
+  create: (of: { onClose: () => void; onCreated: (id: number) => void }) => ReactNode
 }
 
 export function ResourcePage<Data, Row extends { id: number; name: string }>(props: Props<Data, Row>) {
@@ -88,6 +88,7 @@ export function ResourcePage<Data, Row extends { id: number; name: string }>(pro
     run: () => set({ open: 'new' }),
   }
   const create = <ActionButton action={make} look="primary" icon={Plus} />
+  const close = () => set({ open: undefined })
   return (
     <>
       <PageHeader title={title} about={props.about} doc={props.doc} actions={create}>
@@ -156,11 +157,14 @@ export function ResourcePage<Data, Row extends { id: number; name: string }>(pro
           }
         />
       )}
-      {props.create({
-        open: search.open === 'new',
-        onClose: () => set({ open: undefined }),
-        onCreated: (id) => set({ open: undefined, peek: id, q: undefined }),
-      })}
+      {search.open === 'new' && (
+        <GatedForm may={props.may} onClose={close}>
+          {props.create({
+            onClose: close,
+            onCreated: (id) => set({ open: undefined, peek: id, q: undefined }),
+          })}
+        </GatedForm>
+      )}
     </>
   )
 }
@@ -198,7 +202,7 @@ export const AGENTS_COLUMN: Column<{ assignmentCount: number }> = {
   id: 'agents',
   head: 'Agents',
   width: '5rem',
-  cell: ({ assignmentCount }) => <span className="tabular-nums">{assignmentCount || '–'}</span>,
+  cell: ({ assignmentCount }) => <span className="tabular-nums">{assignmentCount}</span>,
 }
 
 export const CREATED_COLUMN: Column<{ createdAt: string }> = {

@@ -1,6 +1,6 @@
 // Handles denied permissions in one place. A denied control stays visible but greyed out; pressing it explains why, and
 // who can change that.
-import { type ReactNode, useMemo } from 'react'
+import { type ReactNode, useEffect, useMemo, useState } from 'react'
 import { useOrg } from '../app/organization'
 import { can, type Governed } from './can'
 import type { Permission } from './names'
@@ -26,4 +26,25 @@ export function useRefused(may: Permission, on?: Governed | null): (() => void) 
   // A record may be older than the organization, which tells of another role at once.
   const allowed = org.can(may) && (!on || can(on, may))
   return useMemo(() => (allowed ? null : () => explain(org.id, may)), [allowed, org.id, may])
+}
+
+interface FormProps {
+  may: Permission
+  onClose: () => void
+  /** The form's dialog. */
+  children: ReactNode
+}
+
+/** A form that an address opens: without the permission it explains the denial, as its disabled button does. */
+export function GatedForm({ may, onClose, children }: FormProps) {
+  const refused = useRefused(may)
+  // A role that changes later must not discard what was typed.
+  const [explain] = useState(() => refused)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: explained once
+  useEffect(() => {
+    if (!explain) return
+    explain()
+    onClose()
+  }, [explain])
+  return explain ? null : children
 }

@@ -13,7 +13,8 @@ interface Props {
 }
 
 export function DocLink(props: Props) {
-  return <Mark {...props} className="coarse:size-11" />
+  // A finger gets the space around the ring.
+  return <Mark {...props} className="coarse:-m-2.5 coarse:size-11" />
 }
 
 /** Beside the label of a field, in whose line it fits. Its subject is the heading that it leads to. */
@@ -30,11 +31,13 @@ function Mark({ to, about, className }: Props & { className: string }) {
       aria-label={`Documentation: ${about}`}
       data-tip="Documentation"
       className={cx(
-        'flex size-6 shrink-0 items-center justify-center rounded-full border border-line text-xs text-muted hover:border-outline hover:text-ink',
+        'group flex size-6 shrink-0 items-center justify-center rounded-full text-xs text-muted hover:text-ink',
         className,
       )}
     >
-      ?
+      <span className="flex size-6 items-center justify-center rounded-full border border-line group-hover:border-outline">
+        ?
+      </span>
     </a>
   )
 }

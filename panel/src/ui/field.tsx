@@ -2,8 +2,10 @@
 import { cloneElement, type ReactElement, type ReactNode, useId } from 'react'
 import { cx } from './cx'
 import { type DocPart, FieldDocLink } from './doc-link'
+import { useOpenError } from './field-error'
 
 interface ControlProps {
+  value?: unknown
   id?: string
   'aria-describedby'?: string
   'aria-invalid'?: boolean
@@ -26,7 +28,9 @@ interface Props {
   children: ReactElement<ControlProps>
 }
 
-export function Field({ label, hint, error, optional, doc, aside, hideLabel, className, children }: Props) {
+export function Field(props: Props) {
+  const { label, hint, optional, doc, aside, hideLabel, className, children } = props
+  const error = useOpenError(props.error, children.props.value)
   const made = useId()
   const id = children.props.id ?? made
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')

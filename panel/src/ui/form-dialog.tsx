@@ -6,6 +6,7 @@ import { Gate } from '../permissions/gate'
 import type { Permission } from '../permissions/names'
 import { Button } from './button'
 import { Dialog, type DialogProps } from './dialog'
+import { Form } from './form'
 import { DIALOG_PARTS, LeaveDialog, leaves } from './leave'
 
 interface Props extends Pick<DialogProps, 'title' | 'about' | 'width' | 'onClose'> {
@@ -71,7 +72,7 @@ export function FormDialog({
         </>
       }
     >
-      <form
+      <Form
         id={form}
         className="space-y-4"
         noValidate
@@ -82,13 +83,10 @@ export function FormDialog({
           event.currentTarget.requestSubmit()
         }}
         onChange={() => setTyped(true)}
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!busy) void submit()
-        }}
+        onSubmit={() => !busy && void submit()}
       >
         {children}
-      </form>
+      </Form>
       <LeaveDialog
         title={dialog.title}
         leaving={closing ? { status: 'blocked', proceed: close, reset: stay } : left}

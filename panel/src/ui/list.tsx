@@ -89,10 +89,11 @@ function Rows<Item>(props: ListProps<Item>) {
   } = props
   const box = useRef<HTMLDivElement>(null)
   const scroller = useRef<HTMLDivElement>(null)
-  const { items, waiting, settle, refresh } = useStableOrder(props.items, idOf, () => {
+  const isInUse = () => {
     const isDown = props.question !== undefined && (scroller.current?.scrollTop ?? 0) > 0
     return isDown || isInHand(box.current)
-  })
+  }
+  const { items, waiting, settle, refresh } = useStableOrder(props.items, idOf, isInUse, openId)
   useLayoutEffect(() => {
     onShown?.(items)
     return () => onShown?.([])
@@ -121,13 +122,17 @@ function Rows<Item>(props: ListProps<Item>) {
   const shownOpen = useRef<string | number | null | undefined>(null)
   useEffect(() => {
     if (openId === shownOpen.current) return
-    shownOpen.current = openId
-    if (openId === null || openId === undefined) return
-    // The active row is in view and must not move under a pressed pointer.
-    if (openId === activeId) return
-    setActiveId(openId)
     const index = items.findIndex((item) => idOf(item) === openId)
-    if (index >= 0) virtual.scrollToIndex(index)
+    // A record that was just created comes with the next answer.
+    if (index < 0) {
+      shownOpen.current = null
+      return
+    }
+    shownOpen.current = openId
+    // The active row is in view and must not move under a pressed pointer.
+    if (openId == null || openId === activeId) return
+    setActiveId(openId)
+    virtual.scrollToIndex(index)
   }, [openId, activeId, items, idOf, virtual])
 
   const activate = (index: number, focus: boolean) => {
@@ -217,7 +222,7 @@ function Rows<Item>(props: ListProps<Item>) {
       onBlur={() => requestAnimationFrame(settle)}
     >
       {waiting > 0 && (
-        <div className="arrive absolute inset-x-0 top-2 z-10 flex justify-center">
+        <div className={cx('arrive absolute inset-x-0 z-10 flex justify-center', head ? 'top-10' : 'top-2')}>
           <Button size="sm" look="primary" className="rounded-full shadow-raised" onClick={refresh}>
             {waiting === 1 ? '1 changed' : `${waiting} changed`}, refresh the order
           </Button>

@@ -27,3 +27,10 @@ test('what is gone goes, and the next page appends without being counted', () =>
   expect(ids(items)).toEqual([1, 3, 4, 5])
   expect(waiting).toBe(0)
 })
+
+test('a record that someone opens or has just created is shown at once', () => {
+  const all = of(9, 2, 1)
+  expect(stableOrder([1, 2], all, id, 9)).toEqual({ items: all, waiting: 0 })
+  expect(ids(stableOrder([1, 2], all, id, 2).items)).toEqual([1, 2])
+  expect(ids(stableOrder([1, 2], all, id, 7).items)).toEqual([1, 2])
+})

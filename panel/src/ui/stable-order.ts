@@ -6,14 +6,19 @@ export interface StableOrder<Item> {
   waiting: number
 }
 
-/** The current records in the displayed order; new ones wait. With `shown` null, the order as given. */
+/**
+ * The current records in the displayed order; new ones wait. With `shown` null, the order as given; also while the open
+ * record is not displayed, since whoever opened it, or has just created it, looks for it.
+ */
 export function stableOrder<Item>(
   shown: (string | number)[] | null,
   items: Item[],
   idOf: (item: Item) => string | number,
+  open?: string | number | null,
 ): StableOrder<Item> {
   if (!shown) return { items, waiting: 0 }
   const byId = new Map(items.map((item) => [idOf(item), item]))
+  if (open != null && byId.has(open) && !shown.includes(open)) return { items, waiting: 0 }
   const kept = shown.flatMap((id) => {
     const item = byId.get(id)
     return item === undefined ? [] : [item]

@@ -13,6 +13,8 @@ interface Props {
 
 export function SuggestedInput({ suggestions, ...field }: Props) {
   const list = useId()
+  // An empty list would still open.
+  if (suggestions.length === 0) return <TextInput {...field} autoComplete="off" spellCheck={false} />
   return (
     <>
       <TextInput {...field} list={list} autoComplete="off" spellCheck={false} />

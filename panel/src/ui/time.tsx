@@ -41,7 +41,7 @@ export function Duration({
   whole?: boolean
 }) {
   const now = useNow(1000)
-  if (!from) return <span className="text-faint">–</span>
+  if (!from) return <span className="text-faint">not started</span>
   const end = to ? new Date(to).getTime() : now
   const lasted = end - new Date(from).getTime()
   return (

@@ -7,9 +7,10 @@ export function useStableOrder<Item>(
   all: Item[],
   idOf: (item: Item) => string | number,
   inUse: () => boolean,
+  open?: string | number | null,
 ) {
   const [held, setHeld] = useState<(string | number)[] | null>(null)
-  const { items, waiting } = useMemo(() => stableOrder(held, all, idOf), [held, all, idOf])
+  const { items, waiting } = useMemo(() => stableOrder(held, all, idOf, open), [held, all, idOf, open])
   // Items loaded at the end are frozen as well: nothing may appear above them later.
   useEffect(() => {
     if (held && (held.length !== items.length || items.some((item, at) => idOf(item) !== held[at])))

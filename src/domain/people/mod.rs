@@ -40,8 +40,9 @@ pub use self::{
     },
     membership::{
         invitations::{
-            Acceptance, Accepted, Delivery, accept as accept_invitation, compose as compose_invitation,
-            invite, resend as resend_invitation, revoke as revoke_invitation,
+            Acceptance, Accepted, Delivery, InvitationOffer, accept as accept_invitation,
+            compose as compose_invitation, invite, offer as invitation_offer, resend as resend_invitation,
+            revoke as revoke_invitation,
         },
         members::{
             MemberLeaving, MemberRemoved, add_member, add_to, leave, make_owner, remove_member,

@@ -19,7 +19,8 @@ use crate::{
         access::{JarChange, Person},
     },
     domain::people::{
-        self, Founding, Membership, OpenSession, SessionCredentials, SignInResult, SignedIn, User,
+        self, Founding, InvitationOffer, Membership, OpenSession, SessionCredentials, SignInResult, SignedIn,
+        User,
     },
     read::ContextExt,
     resolvers::{
@@ -156,6 +157,20 @@ impl SessionQuery {
         answer(async {
             ctx.admit()?;
             Ok(FirstStart { is_open: people::is_first_start_open(&ctx.request().core).await? })
+        })
+        .await
+    }
+
+    /// The invitation that a link belongs to. Reading it does not use the link.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn invitation_offer(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(length(1, 256)))] token: SecretText,
+    ) -> Answer<InvitationOffer> {
+        answer(async {
+            ctx.admit()?;
+            people::invitation_offer(&ctx.request().core, &token.0).await
         })
         .await
     }

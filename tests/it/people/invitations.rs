@@ -15,6 +15,8 @@ const REVOKE: &str = "mutation($o: Id!, $id: Id!) { revokeInvitation(orgId: $o, 
 const LIST: &str = "query($o: Id!, $c: Boolean) { invitations(orgId: $o, page: 1, limit: 50, includeClosed: $c) { total data { id email acceptedBy sentAt } } }";
 const ONE: &str = "query($o: Id!, $id: Id!) { invitation(orgId: $o, id: $id) { email role revokedAt } }";
 const ACCEPT: &str = "mutation($t: SecretString!, $n: String, $p: SecretString) { acceptInvitation(token: $t, name: $n, password: $p) { organizationId role user { id name email emailConfirmed } } }";
+const OFFER: &str =
+    "query($t: SecretString!) { invitationOffer(token: $t) { organization inviter email role } }";
 const LEAVE: &str = "mutation($o: Id!) { leaveOrganization(orgId: $o) }";
 
 async fn invite(app: &TestApp, by: &Actor, email: &str, role: &str) -> Answer {
@@ -57,6 +59,11 @@ async fn a_new_person_gets_an_account_and_a_membership() {
         "{}",
         mail.text
     );
+    let offer = || app.anonymous.gql(OFFER, json!({ "t": mail.token }));
+    let said = json!({
+        "organization": "Meridian Freight", "inviter": "admin", "email": "New@example.org", "role": "OPERATOR",
+    });
+    assert_eq!(offer().await.data()["invitationOffer"], said);
     let missing = accept(&app.anonymous, &mail.token, None, Some("correct horse")).await;
     assert_eq!(missing.wrong_inputs(), [("/name", "REQUIRED")]);
     let missing = accept(&app.anonymous, &mail.token, Some("New"), None).await;
@@ -69,6 +76,7 @@ async fn a_new_person_gets_an_account_and_a_membership() {
     assert_eq!(accepted["user"]["emailConfirmed"], true);
     let again = accept(&app.anonymous, &mail.token, Some("New"), Some("correct horse")).await;
     assert_eq!(again.code(), "LINK_INVALID");
+    assert_eq!(offer().await.code(), "LINK_INVALID");
     let member = app.signed_in("new@example.org").await.0;
     let record = member.get(&format!("/v1/org/{}", app.org)).await.expect(200);
     assert_eq!(record["viewer_role"], "OPERATOR");
@@ -115,7 +123,10 @@ async fn an_invitation_needs_the_permission_and_the_role() {
     assert_eq!(invite(&app, &app.admin, "a@example.org", "OWNER").await.code(), "PERMISSION_DENIED");
     let unconfirmed = app.person("ADMIN", false).await;
     assert_eq!(invite(&app, &unconfirmed, "a@example.org", "VIEWER").await.code(), "EMAIL_NOT_CONFIRMED");
-    assert_eq!(invite(&app, &app.admin, "unknown", "VIEWER").await.code(), "VALIDATION_FAILED");
+    for wrong in ["unknown", "bob@example"] {
+        let refused = invite(&app, &app.admin, wrong, "VIEWER").await;
+        assert_eq!(refused.wrong_inputs(), [("/input/email", "NOT_ALLOWED")], "{wrong}");
+    }
     assert_eq!(invite(&app, &app.admin, "VIEWER@example.com", "VIEWER").await.code(), "NAME_TAKEN");
     assert!(app.mails().await.is_empty());
     invite(&app, &app.owner, "a@example.org", "OWNER").await.data();

@@ -36,7 +36,7 @@ async function isWrittenTo(channel, from) {
 
 test('a contact is found by its channel, gets a note, and stays while a conversation names it', async (t) => {
   const conversation = await isWrittenTo('Counter', { origin_id: 'customer-8', origin_name: 'Dora Customer' })
-  const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/contacts?q=DORA`, fails: ['/graphql'] })
+  const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/contacts?q=DORA` })
   await row(page, 'Dora Customer').click()
   const peek = page.getByRole('complementary', { name: 'Dora Customer' })
   await peek.getByText('customer-8').waitFor()
@@ -44,9 +44,7 @@ test('a contact is found by its channel, gets a note, and stays while a conversa
   await button(peek, 'Save').click()
   await row(page, 'Dora Customer').getByText('Prefers mail').waitFor()
   await isAccessible(page)
-  await button(peek, 'Delete the contact').click()
-  await button(dialog(page), 'Delete the contact').click()
-  await page.getByText('The contact has conversations, so it can\'t be deleted.').first().waitFor()
+  await peek.getByRole('button', { name: 'Delete the contact', exact: true, disabled: true }).waitFor()
   await peek.getByRole('listitem').getByRole('link').click()
   await page.waitForURL(new RegExp(`/conversations/${conversation}$`))
   const { channelId } = await record('conversation', conversation, 'channelId')

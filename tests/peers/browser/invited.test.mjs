@@ -6,17 +6,20 @@ import { apiAs, browse, isAccessible, stage, world } from './stage.mjs'
 
 /** The address of an invitation, as the operator prints it. */
 async function invited(email) {
-  const { id } = await stage(`muster org create --name ${fresh('Guests')} --owner-email ${world.people.OWNER.email} --plan ENTERPRISE`)
+  const name = fresh('Guests')
+  const { id } = await stage(`muster org create --name ${name} --owner-email ${world.people.OWNER.email} --plan ENTERPRISE`)
   const { link } = await stage(`muster member invite --org ${id} --role VIEWER --link --email ${email}`)
   const { pathname, hash } = new URL(link, world.base)
-  return { id, at: pathname + hash }
+  return { id, name, at: pathname + hash }
 }
 
 test('a person without an account makes one, and is in', async (t) => {
-  const { id, at } = await invited(`${fresh('new')}@example.org`)
+  const email = `${fresh('new')}@example.org`
+  const { id, name, at } = await invited(email)
   const page = await browse(t, { at })
+  await page.getByText(`An administrator invites you (${email}) to ${name} as Viewer.`).waitFor()
   await page.getByRole('button', { name: 'Continue' }).waitFor()
-  assert.equal(await page.getByLabel(/password/i).count(), 0, 'nothing is said before the link is used')
+  assert.equal(await page.getByLabel(/password/i).count(), 0, 'nothing is said about accounts before the link is used')
   await page.getByRole('button', { name: 'Continue' }).click()
   await page.getByLabel('Your name').fill('Nora New')
   await isAccessible(page, 'with the form of a new account')
@@ -26,7 +29,7 @@ test('a person without an account makes one, and is in', async (t) => {
   await page.getByLabel('New password').fill('correct horse battery')
   await page.getByRole('button', { name: 'Create the account and join' }).click()
   await page.waitForURL(new RegExp(`/o/${id}$`))
-  await page.getByText('You have joined as viewer').waitFor()
+  await page.getByText('You have joined as Viewer').waitFor()
   await page.getByRole('button', { name: /Nora New/ }).waitFor()
 })
 

@@ -191,6 +191,7 @@ export const ELSEWHERE = {
   'pages/channels/linked-chat.tsx': 'its code is made only for a bot: channels',
   'app/erase-contact.tsx': 'it stands there only with a contact: erased',
   'pages/contacts/contact-peek.tsx': 'it stands there only with a contact: erased',
+  'pages/mcp-servers/connection-test.tsx': 'its picker stands there only without an agent: records',
   'pages/start/agent-step.tsx': 'its picker stands there only without an agent: first_run',
 }
 

@@ -59,6 +59,11 @@ const TABLE = [
   { name: 'audit', at: '/audit', sees: 'ADMIN', reads: 'auditLog(orgId: $o, page: 1, limit: 1) { total }' },
 ]
 
+/** The pages whose address opens the form. */
+const FORMS = new Set([
+  '/agents', '/agents?tab=images', '/servers', '/channels', '/credentials', '/mcp-servers', '/skills', '/members',
+])
+
 /** A document with those of the variables that it uses. */
 function documentOf(kind, field) {
   const types = { $o: 'Id!', $name: 'String!', $email: 'String!', $host: 'String!', $server: 'Id!', $agent: 'Id!' }
@@ -102,6 +107,12 @@ async function looks(page, role, { at, route, sees = 'VIEWER', may, control, nee
   }
   await button.press('Enter')
   await why(page).getByText(needs, { exact: true }).first().waitFor()
+  await escapes(page, why(page))
+  if (!FORMS.has(at)) return
+  // The form's address explains as its button does.
+  await page.goto(`${world.base}${org}${at}${at.includes('?') ? '&' : '?'}open=new`)
+  await why(page).getByText(needs, { exact: true }).first().waitFor()
+  assert.equal(await page.getByRole('dialog').count(), 1, 'no form is open')
   await escapes(page, why(page))
 }
 

@@ -11,6 +11,7 @@ import { Avatar } from '../../ui/avatar'
 import { Badge } from '../../ui/badge'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
+import { Form } from '../../ui/form'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/notice'
 import { Panel } from '../../ui/panel'
@@ -137,13 +138,7 @@ function Email() {
   }
   return (
     <Panel title="E-mail address" about="For signing in, and for notifications.">
-      <form
-        className="space-y-4 rounded-card border border-line p-4"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void submit()
-        }}
-      >
+      <Form className="space-y-4 rounded-card border border-line p-4" onSubmit={() => void submit()}>
         <div className="flex flex-wrap items-center gap-2">
           <span className="font-medium">{user.email}</span>
           {user.emailConfirmed ? (
@@ -186,7 +181,7 @@ function Email() {
             Change the address
           </Button>
         </div>
-      </form>
+      </Form>
     </Panel>
   )
 }

@@ -7,6 +7,7 @@ import { useAct } from '../../api/use-act'
 import { useViewer } from '../../app/viewer'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
+import { Form } from '../../ui/form'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/notice'
 import { Panel } from '../../ui/panel'
@@ -54,13 +55,7 @@ function Password() {
       title="Password"
       about="Changing it ends your other sessions. If you only sign in with a provider, set one with “Forgotten?” on the sign-in page."
     >
-      <form
-        className="space-y-4 rounded-card border border-line p-4"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void submit()
-        }}
-      >
+      <Form className="space-y-4 rounded-card border border-line p-4" onSubmit={() => void submit()}>
         <input type="email" name="username" autoComplete="username" value={user.email} readOnly hidden />
         <div className="grid gap-4 sm:grid-cols-2">
           <Field label="Current password" error={errors.currentPassword}>
@@ -88,7 +83,7 @@ function Password() {
             Change the password
           </Button>
         </div>
-      </form>
+      </Form>
     </Panel>
   )
 }

@@ -69,7 +69,7 @@ const COLUMNS: Column<Item>[] = [
     head: 'Open',
     width: '4rem',
     from: 'lg',
-    cell: (item) => <span className="tabular-nums">{read(item).openConversations || '–'}</span>,
+    cell: (item) => <span className="tabular-nums">{read(item).openConversations}</span>,
   },
   {
     id: 'activity',
@@ -196,7 +196,7 @@ function State({ item }: { item: Item }) {
   )
 }
 
-function Waiting({ item, none = '–' }: { item: Item; none?: ReactNode }) {
+function Waiting({ item, none = '0' }: { item: Item; none?: ReactNode }) {
   const org = useOrg()
   const { id, pendingApprovals } = read(item)
   if (pendingApprovals === 0) return none
@@ -224,7 +224,7 @@ function Model({ item }: { item: Item }) {
       <Visible text={model} />
     </span>
   ) : (
-    <span className="text-faint">–</span>
+    <span className="truncate text-faint">the program’s default</span>
   )
 }
 
@@ -240,7 +240,7 @@ function ServerLink({ item }: { item: Item }) {
       <Visible text={server.name} />
     </Link>
   ) : (
-    <span className="text-faint">–</span>
+    <span className="text-faint">unknown</span>
   )
 }
 

@@ -2,7 +2,7 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { Bot, Plus } from 'lucide-react'
 import { useOrg } from '../../app/organization'
-import { useRefused } from '../../permissions/gate'
+import { GatedForm, useRefused } from '../../permissions/gate'
 import { ActionButton } from '../../ui/actions'
 import { buttonClass } from '../../ui/button'
 import { PageHeader } from '../../ui/page'
@@ -23,6 +23,7 @@ export function AgentsPage() {
   const navigate = useNavigate({ from: '/o/$org/agents' })
   const set = (change: Partial<typeof search>) =>
     void navigate({ search: (before) => ({ ...before, ...change }), replace: true })
+  const close = () => set({ open: undefined })
   const images = search.tab === 'images'
   const [mayNotAgent, mayNotImage] = [useRefused('agent.create'), useRefused('image.edit')]
   const create = () => void navigate({ search: (before) => ({ ...before, open: 'new' as const }) })
@@ -47,7 +48,7 @@ export function AgentsPage() {
           archived={search.archived === 'true'}
           onArchived={(archived) => set({ archived: archived ? 'true' : undefined })}
           creating={search.open === 'new'}
-          onClose={() => set({ open: undefined })}
+          onClose={close}
           peek={search.peek}
           onPeek={(peek) => set({ peek })}
           create={button}
@@ -70,10 +71,12 @@ export function AgentsPage() {
         </>
       )}
       {!images && search.open === 'new' && (
-        <CreateAgent
-          onClose={() => set({ open: undefined })}
-          onCreated={(id) => void navigate({ to: '/o/$org/agents/$id', params: { org: org.id, id } })}
-        />
+        <GatedForm may="agent.create" onClose={close}>
+          <CreateAgent
+            onClose={close}
+            onCreated={(id) => void navigate({ to: '/o/$org/agents/$id', params: { org: org.id, id } })}
+          />
+        </GatedForm>
       )}
     </>
   )

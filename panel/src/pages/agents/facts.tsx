@@ -86,9 +86,9 @@ export function AgentFacts({ agent }: { agent: AgentRecord }) {
         </Fact>
         <Fact name="Revision">
           <Link to="." search={{ tab: 'revisions' }} className="link">
-            {agent.revision}
+            {agent.revision || 'none yet'}
           </Link>
-          {agent.launchedRevision !== null && agent.launchedRevision !== agent.revision && (
+          {Boolean(agent.launchedRevision) && agent.launchedRevision !== agent.revision && (
             <span className="text-muted">, started with {agent.launchedRevision}</span>
           )}
         </Fact>

@@ -7,6 +7,7 @@ import { useLive } from '../../api/use-live'
 import { ArchiveButton } from '../../app/archive-button'
 import { Chip, FilterBar } from '../../app/filters'
 import { useOrg } from '../../app/organization'
+import { GatedForm } from '../../permissions/gate'
 import { Badge } from '../../ui/badge'
 import { Empty } from '../../ui/empty'
 import { WithPeek } from '../../ui/peek'
@@ -69,7 +70,9 @@ const COLUMNS: Column<ImageRecord>[] = [
     head: 'Default model',
     width: '1fr',
     from: 'lg',
-    cell: ({ defaultModel }) => <span className="truncate text-muted">{defaultModel ?? '–'}</span>,
+    cell: ({ defaultModel }) => (
+      <span className="truncate text-muted">{defaultModel ?? 'the program’s default'}</span>
+    ),
   },
   {
     id: 'made',
@@ -155,13 +158,15 @@ export function Images({ archived, onArchived, creating, onClose, peek, onPeek, 
         }
       />
       {creating && (
-        <CreateImage
-          onClose={onClose}
-          onCreated={(id) => {
-            onClose()
-            onPeek(id)
-          }}
-        />
+        <GatedForm may="image.edit" onClose={onClose}>
+          <CreateImage
+            onClose={onClose}
+            onCreated={(id) => {
+              onClose()
+              onPeek(id)
+            }}
+          />
+        </GatedForm>
       )}
     </>
   )

@@ -92,8 +92,8 @@ function Line({ launch }: { launch: Launch }) {
         {endedAt && reason && <Badge tone="danger">Failed</Badge>}
         {endedAt && !reason && <Badge>Stopped</Badge>}
         <span className="text-sm text-muted">
-          <Time at={startedAt} /> by {authorOf(launch.startedByKind, launch.startedByName)}, with revision{' '}
-          {revision}
+          <Time at={startedAt} /> by {authorOf(launch.startedByKind, launch.startedByName)}
+          {revision > 0 && `, with revision ${revision}`}
           {upAt && (
             <>
               , up for <Duration from={upAt} to={endedAt} />

@@ -1,11 +1,12 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { differences, labelOf, namesIn, valueText } from './revision-diff'
 
 test('only what differs is listed, and a missing field is nothing', () => {
-  const before = { name: 'Ada', language: null, approval_ask_threshold: 40, skills: [{ id: 1, version: 2 }] }
-  const after = { name: 'Ada', approval_ask_threshold: 10, skills: [{ version: 2, id: 1 }], role: 'Support' }
+  const before = { name: 'Ada', language: null, approvalAskThreshold: 40, skills: [{ id: 1, version: 2 }] }
+  const after = { name: 'Ada', approvalAskThreshold: 10, skills: [{ version: 2, id: 1 }], role: 'Support' }
   expect(differences(before, after)).toEqual([
-    { field: 'approval_ask_threshold', label: 'Approval ask threshold', before: 40, after: 10 },
+    { field: 'approvalAskThreshold', label: 'Ask a person from a risk of', before: 40, after: 10 },
     { field: 'role', label: 'Role', before: null, after: 'Support' },
   ])
 })
@@ -15,8 +16,6 @@ test('values and fields read as words', () => {
   expect(valueText(['a', 'b'])).toBe('a\nb')
   expect(valueText([])).toBeNull()
   expect(labelOf('mcp_http_bridge')).toBe('MCP http bridge')
-  expect(labelOf('modelOverride')).toBe('Model override')
-  expect(labelOf('modeOverride')).toBe('Mode override')
 })
 
 test('records are shown by name, and deleted ones by number', () => {
@@ -30,4 +29,14 @@ test('records are shown by name, and deleted ones by number', () => {
   expect(namesIn('serverId', 7, names)).toBe('node-7')
   expect(namesIn('mcpServers', [], names)).toBeNull()
   expect(labelOf('serverId')).toBe('Server')
+})
+
+test('a setting has the label of its form', () => {
+  const folder = new URL('.', import.meta.url)
+  const forms = readdirSync(folder).filter((name) => /^settings-.*\.tsx$/.test(name))
+  const text = forms.map((name) => readFileSync(new URL(name, folder), 'utf8')).join('')
+  const found = [...text.matchAll(/\bname="(\w+)"\s+label="([^"]+)"/g)]
+  expect(found.length).toBeGreaterThan(30)
+  for (const [, field = '', label = ''] of found)
+    expect(labelOf(field).replace(/^[A-Z][\w ]+: /, ''), field).toBe(label)
 })

@@ -3,7 +3,7 @@ import type { Json } from '../../api/graphql'
 
 export interface FieldChange {
   field: string
-  /** A readable name: `approval_ask_threshold` → "Approval ask threshold". */
+  /** Its label in the settings: `approvalAskThreshold` → "Ask a person from a risk of". */
   label: string
   before: Json
   after: Json
@@ -55,7 +55,43 @@ export function namesIn(field: string, value: Json, names: Names): string | null
   return lines.length > 0 ? lines.join('\n') : null
 }
 
+/** The labels of the settings' forms, after the section's title where they say too little without it. */
+const LABELS: Partial<Record<string, string>> = {
+  approvalAskThreshold: 'Ask a person from a risk of',
+  approvalBlockThreshold: 'Block from a risk of',
+  approvalCategories: 'Always ask for',
+  approvalTimeoutMinutes: 'Wait for a decision',
+  backupSchedule: 'Backups: When',
+  backupCron: 'Backups: Schedule',
+  timezone: 'Time zone',
+  backupRetention: 'Backups: Keep',
+  backupFreeze: 'Keep all backups',
+  responseStyle: 'Answers: Style',
+  responseFormat: 'Answers: Format',
+  noEmoji: 'Avoid emoji',
+  singleMessage: 'Send each answer as a single message',
+  cpuOverride: 'Processor',
+  memoryMbOverride: 'Memory',
+  restartPolicy: 'Restart the agent',
+  sessionResetMode: 'Sessions: Start over',
+  sessionResetTokens: 'Sessions: At',
+  modelOverride: 'Model',
+  modeOverride: 'Mode',
+  credentialChoice: 'Model credential: Credential',
+  modelCredentialProvider: 'Model credential: Provider',
+  modelCredentialBaseUrl: 'Model credential: API address',
+  networkPrivileged: 'Unrestricted network',
+  disabledToolGroups: 'Disabled tools',
+  monthlyBudgetMicro: 'Budget: A month',
+  budgetAction: 'When the budget is used up',
+  costGuardMode: 'Cost guard: Limit',
+  costGuardTokensPerHour: 'Cost guard: An hour',
+  costGuardAction: 'Cost guard: When they are used up',
+}
+
 export function labelOf(field: string): string {
+  const label = LABELS[field]
+  if (label) return label
   const words = field
     .replaceAll('_', ' ')
     .replaceAll(/([a-z])([A-Z])/g, '$1 $2')

@@ -5,11 +5,11 @@ import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { conversationTitle } from '../../app/conversation-title'
 import { cutWords } from '../../app/cut-words'
+import { FilterMenu } from '../../app/filters'
 import { useOrg } from '../../app/organization'
 import { costOf } from '../../app/spending/money'
 import { useZone } from '../../ui/clock'
 import { Empty } from '../../ui/empty'
-import { Select } from '../../ui/inputs'
 import { Pager } from '../../ui/pager'
 import { WithPeek } from '../../ui/peek'
 import { ProblemView } from '../../ui/problem'
@@ -78,7 +78,7 @@ const COLUMNS: Column<TurnRecord>[] = [
   },
   {
     id: 'duration',
-    head: 'Took',
+    head: 'Duration',
     width: '5rem',
     align: 'end',
     cell: ({ startedAt, endedAt }) => <Duration from={startedAt} to={endedAt} />,
@@ -108,7 +108,7 @@ function Tokens({ input, output }: { input: string | null; output: string | null
   if (input === null && output === null) {
     return (
       <span className="text-faint" data-tip="The agent does not count its tokens.">
-        –<span className="sr-only"> not reported</span>
+        not reported
       </span>
     )
   }
@@ -121,10 +121,12 @@ function Cost({ micro }: { micro: string | null }) {
   if (cost) return <span className="tabular-nums">{cost}</span>
   return (
     <span className="text-faint" data-tip="The agent does not report its cost.">
-      –<span className="sr-only"> not reported</span>
+      not reported
     </span>
   )
 }
+
+const STATES = TURN_STATES.map((value) => ({ value, label: stateOf('turn', value).word }))
 
 export function Turns({ agentId }: { agentId: number }) {
   const { id: orgId } = useOrg()
@@ -145,17 +147,12 @@ export function Turns({ agentId }: { agentId: number }) {
   return (
     <>
       <div className="flex shrink-0 items-center gap-2 border-b border-line px-4 py-2 sm:px-6">
-        <Select
-          aria-label="State of turns"
-          className="w-44"
-          value={search.state ?? ''}
-          options={[
-            { value: '', label: 'All states' },
-            ...TURN_STATES.map((state) => ({ value: state, label: stateOf('turn', state).word })),
-          ]}
-          onValue={(state) =>
-            set({ state: TURN_STATES.find((known) => known === state), page: undefined, turn: undefined })
-          }
+        <FilterMenu
+          label="State"
+          single
+          options={STATES}
+          value={search.state && [search.state]}
+          onValue={(states) => set({ state: states?.[0], page: undefined, turn: undefined })}
         />
       </div>
       <WithPeek

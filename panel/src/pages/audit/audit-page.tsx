@@ -166,7 +166,7 @@ const nameOf = ({ actorKind, actorName, operation, targetName }: Entry) =>
 function What({ entry }: { entry: Entry }) {
   return (
     <span className="min-w-0">
-      <span className="block truncate">{spaced(entry.operation)}</span>
+      <span className="line-clamp-2 break-words">{spaced(entry.operation)}</span>
       {entry.targetKind && (
         <span className="block truncate text-sm @2xl:hidden">
           <Target entry={entry} />
@@ -191,9 +191,9 @@ function Actor({ entry }: { entry: Entry }) {
 }
 
 function Target({ entry: { targetKind, targetName, targetId } }: { entry: Entry }) {
-  if (!targetKind) return <span className="text-faint">–</span>
+  if (!targetKind) return <span className="text-faint">none</span>
   return (
-    <span className="truncate">
+    <span className="line-clamp-2 break-words">
       <span className="text-muted">{spaced(targetKind)}</span>{' '}
       {targetName ? <Visible text={targetName} /> : targetId}
     </span>

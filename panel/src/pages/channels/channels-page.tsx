@@ -8,7 +8,7 @@ import { useFeed } from '../../api/use-feed'
 import { AgentFilter, Chip, FilterBar } from '../../app/filters'
 import { lazyPart } from '../../app/lazy-page'
 import { useOrg } from '../../app/organization'
-import { useRefused } from '../../permissions/gate'
+import { GatedForm, useRefused } from '../../permissions/gate'
 import { ActionButton } from '../../ui/actions'
 import { Badge } from '../../ui/badge'
 import { Button } from '../../ui/button'
@@ -128,6 +128,7 @@ export function ChannelsPage() {
     run: () => set({ open: 'new' }),
   }
   const create = <ActionButton action={make} look="primary" icon={Plus} />
+  const close = () => set({ open: undefined })
   const narrowed = Boolean(search.q || search.agent || search.inactive)
   return (
     <>
@@ -199,14 +200,16 @@ export function ChannelsPage() {
         />
       )}
       {search.open === 'new' && (
-        <Suspense>
-          <CreateChannel
-            onClose={() => set({ open: undefined })}
-            onCreated={(id) =>
-              set({ open: undefined, peek: id, q: undefined, agent: undefined, inactive: undefined })
-            }
-          />
-        </Suspense>
+        <GatedForm may="agent.edit" onClose={close}>
+          <Suspense>
+            <CreateChannel
+              onClose={close}
+              onCreated={(id) =>
+                set({ open: undefined, peek: id, q: undefined, agent: undefined, inactive: undefined })
+              }
+            />
+          </Suspense>
+        </GatedForm>
       )}
     </>
   )

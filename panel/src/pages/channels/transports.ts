@@ -137,8 +137,7 @@ const WEBHOOK: Group[] = [
         kind: 'secret',
         path: 'webhook.inboundSecret',
         label: 'Secret for incoming messages',
-        hint: 'Without a secret, nothing comes in. A secret that begins with whsec_ is decoded from base64.',
-        optional: true,
+        hint: 'Senders sign with it. A secret that begins with whsec_ is decoded from base64.',
       },
       {
         kind: 'lines',

@@ -27,6 +27,7 @@ test('a required field is named when it is empty, and tokens are complete or mis
   expect(tokens('xoxb-1 ')).toBe('Enter both: bot token and app token.')
   expect(tokens('xoxb-1 xapp-2')).toBeNull()
   expect(missing(field('webhook.outboundSecret'), { kind: 'keep' })).toBeNull()
+  expect(missing(field('webhook.inboundSecret'), { kind: 'keep' })).toMatch(/empty/)
   expect(missing(field('email.imap.port'), null)).toMatch(/empty/)
 })
 

@@ -95,9 +95,12 @@ export function Whitelist({ channel }: { channel: Channel }) {
   )
 }
 
-function aboutOf({ whitelist, transport, direction }: Channel): string {
+function aboutOf({ whitelist, transport, direction, webhook }: Channel): string {
   if (whitelist.length > 0) return 'Only these senders reach the agent through this channel.'
   if (direction === 'OUTBOUND' || isPlanned(transport)) return 'The list is empty.'
-  if (transport === 'WEBHOOK') return 'The list is empty: every signed message is accepted.'
+  if (webhook) {
+    const isOpen = webhook.hasInboundSecret
+    return isOpen ? 'The list is empty: every signed message is accepted.' : 'The list is empty.'
+  }
   return 'No one may write yet. When someone writes to the agent, they are refused and shown here with their id.'
 }

@@ -4,7 +4,7 @@ import { Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
-import { useLive } from '../../api/use-live'
+import { type Live, useLive } from '../../api/use-live'
 import { conversationTitle } from '../../app/conversation-title'
 import { EraseContact } from '../../app/erase-contact'
 import { useOrg } from '../../app/organization'
@@ -57,6 +57,13 @@ export function ContactPeek({ id, onClose }: { id: number; onClose: () => void }
     on: ({ kind, id: changed }) => kind === 'CONTACT' && changed === id,
   })
   const contact = data?.contact
+  const conversations = useLive({
+    query: ConversationsQuery,
+    variables: { orgId: org.id, contactId: id },
+    on: ['CONVERSATION'],
+    pause: !org.can('agent.output.view'),
+  })
+  const hasConversations = Boolean(conversations.data?.conversationFeed?.total)
   return (
     <Peek title={contact?.name ?? 'Contact'} onClose={onClose}>
       {error && !contact ? (
@@ -69,13 +76,13 @@ export function ContactPeek({ id, onClose }: { id: number; onClose: () => void }
             <Edit contact={contact} />
           </Gate>
           <Addresses contact={contact} />
-          {org.can('agent.output.view') && <Conversations id={id} />}
+          {org.can('agent.output.view') && <Conversations id={id} {...conversations} />}
           <Panel
             title="Delete or erase"
             about="A contact with conversations can’t be deleted, because these refer to it. Erasing replaces the name and the addresses."
           >
             <div className="flex flex-wrap items-end gap-2">
-              <DeleteContact contact={contact} onDeleted={onClose} />
+              <DeleteContact contact={contact} disabled={hasConversations} onDeleted={onClose} />
               <EraseContact id={id} name={contact.name} />
             </div>
           </Panel>
@@ -143,13 +150,12 @@ function Addresses({ contact: { identities, createdAt } }: { contact: ContactRec
   )
 }
 
-function Conversations({ id }: { id: number }) {
+interface ConversationsProps extends Live<ResultOf<typeof ConversationsQuery>> {
+  id: number
+}
+
+function Conversations({ id, data, error, refetch }: ConversationsProps) {
   const org = useOrg()
-  const { data, error, refetch } = useLive({
-    query: ConversationsQuery,
-    variables: { orgId: org.id, contactId: id },
-    on: ['CONVERSATION'],
-  })
   const feed = data?.conversationFeed
   if (error && !feed) return <ProblemView error={error} retry={refetch} />
   if (!feed) return <ListSkeleton />
@@ -182,7 +188,13 @@ function Conversations({ id }: { id: number }) {
   )
 }
 
-function DeleteContact({ contact, onDeleted }: { contact: ContactRecord; onDeleted: () => void }) {
+interface DeleteProps {
+  contact: ContactRecord
+  disabled: boolean
+  onDeleted: () => void
+}
+
+function DeleteContact({ contact, disabled, onDeleted }: DeleteProps) {
   const { id: orgId } = useOrg()
   const remove = useAct(Delete)
   const [asking, ask] = useState(false)
@@ -190,8 +202,9 @@ function DeleteContact({ contact, onDeleted }: { contact: ContactRecord; onDelet
     <>
       <ActionButton
         size="sm"
-        look="danger"
+        look={disabled ? 'secondary' : 'danger'}
         icon={Trash2}
+        disabled={disabled}
         action={{
           id: 'contact.delete',
           label: 'Delete the contact',

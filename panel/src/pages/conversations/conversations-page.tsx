@@ -6,7 +6,7 @@ import { useFeed } from '../../api/use-feed'
 import { NothingMatches, narrowing } from '../../app/filters'
 import { useOrg } from '../../app/organization'
 import { useActions } from '../../keys/use-actions'
-import { Gate, useRefused } from '../../permissions/gate'
+import { Gate, GatedForm, useRefused } from '../../permissions/gate'
 import { Button } from '../../ui/button'
 import { Empty } from '../../ui/empty'
 import { List } from '../../ui/list'
@@ -107,6 +107,7 @@ export function ConversationsPage() {
   const said = saidOf(search)
   const refused = useRefused('agent.interact')
   const begin = () => set({ open: 'new' })
+  const close = () => set({ open: undefined })
   useActions([
     {
       id: 'conversations.new',
@@ -141,7 +142,11 @@ export function ConversationsPage() {
       ) : (
         <Conversations search={search} onTotal={setTotal} empty={<Nothing begin={begin} />} />
       )}
-      {search.open === 'new' && <NewConversation agent={null} onClose={() => set({ open: undefined })} />}
+      {search.open === 'new' && (
+        <GatedForm may="agent.interact" onClose={close}>
+          <NewConversation agent={null} onClose={close} />
+        </GatedForm>
+      )}
     </>
   )
 }

@@ -21,6 +21,13 @@ const STATUSES = [
   { value: 'ARCHIVED', label: 'Archived' },
 ] as const
 
+const ONLY = [
+  { value: 'waiting', label: 'Waiting for a decision' },
+  { value: 'undelivered', label: 'Not delivered' },
+  { value: 'mine', label: 'Mine' },
+  { value: 'takenOver', label: 'Taken over' },
+] as const
+
 type Change = Partial<ConversationsSearch>
 
 export function useListSearch(): [ConversationsSearch, (change: Change) => void] {
@@ -35,8 +42,6 @@ export function useListSearch(): [ConversationsSearch, (change: Change) => void]
 export function ConversationFilters() {
   const org = useOrg()
   const [search, set] = useListSearch()
-  const flip = (name: 'unread' | 'mine' | 'waiting' | 'undelivered' | 'takenOver') =>
-    set({ [name]: search[name] ? undefined : true })
   const { open: _, peek: __, tab: ___, ...filters } = search
   const bar = { filters, onChange: set, search: 'Search conversations' }
   if (saidOf(search) !== undefined) {
@@ -48,21 +53,17 @@ export function ConversationFilters() {
   }
   return (
     <FilterBar {...bar} views="conversations">
-      <Chip on={search.unread ?? false} onToggle={() => flip('unread')}>
+      <Chip on={search.unread ?? false} onToggle={() => set({ unread: search.unread ? undefined : true })}>
         Unread
       </Chip>
-      <Chip on={search.waiting ?? false} onToggle={() => flip('waiting')}>
-        Waiting for a decision
-      </Chip>
-      <Chip on={search.undelivered ?? false} onToggle={() => flip('undelivered')}>
-        Not delivered
-      </Chip>
-      <Chip on={search.mine ?? false} onToggle={() => flip('mine')}>
-        Mine
-      </Chip>
-      <Chip on={search.takenOver ?? false} onToggle={() => flip('takenOver')}>
-        Taken over
-      </Chip>
+      <FilterMenu
+        label="Only"
+        options={ONLY}
+        value={ONLY.map(({ value }) => value).filter((name) => search[name])}
+        onValue={(names) =>
+          set(Object.fromEntries(ONLY.map(({ value }) => [value, names?.includes(value) ? true : undefined])))
+        }
+      />
       <FilterMenu
         label="Status"
         options={STATUSES}

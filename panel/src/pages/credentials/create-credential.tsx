@@ -11,7 +11,7 @@ import { Select, TextArea, TextInput } from '../../ui/inputs'
 import { LinesInput } from '../../ui/lines-input'
 import { Notice } from '../../ui/notice'
 import { words } from '../../ui/status'
-import { KINDS } from './kinds'
+import { KINDS, missingValues } from './kinds'
 
 const Create = graphql(`
   mutation CreateCredential($orgId: Id!, $input: CreateCredentialInput!) {
@@ -36,18 +36,17 @@ export function CreateCredential({
   const [problem, setProblem] = useState<string | null>(null)
   const fields = KINDS.find(({ value }) => value === kind)?.fields ?? []
   const submit = async () => {
-    const wrong = refusalsOf('CreateCredentialInput', { name, destinations })
+    const wrong = {
+      ...refusalsOf('CreateCredentialInput', { name, destinations }),
+      ...missingValues(fields, values),
+    }
     setErrors(wrong)
     if (Object.keys(wrong).length > 0) return
     const input = {
       name,
       kind,
       destinations,
-      fields: fields.map(({ label, type }) => ({
-        label,
-        type,
-        ...(values[label] && { value: values[label] }),
-      })),
+      fields: fields.map(({ label, type }) => ({ label, type, value: values[label] })),
     }
     const { data, error } = await create({ orgId, input }, { quiet: true, said: `Stored ${name}` })
     if (data?.createCredential) return onCreated(data.createCredential.id)

@@ -55,7 +55,7 @@ export function CredentialsPage() {
           `curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n  -d '{"name": "ticket system", "kind": "api-key", "fields": [{"label": "key", "value": "…"}]}' \\\n  ${location.origin}/v1/org/${org}/credential`,
       }}
       peek={(of) => <CredentialPeek {...of} />}
-      create={({ open, ...of }) => open && <CreateCredential {...of} />}
+      create={(of) => <CreateCredential {...of} />}
     />
   )
 }

@@ -55,4 +55,12 @@ export const FIELD_TYPES = [
   { value: 'json', label: 'JSON' },
 ] as const
 
+/** The errors of fields without a value, by their paths in the input: a credential is of no use without them. */
+export const missingValues = (fields: readonly NewField[], values: Readonly<Record<string, string>>) =>
+  Object.fromEntries(
+    fields.flatMap(({ label }, index) =>
+      values[label] ? [] : [[`fields.${index}.value`, 'This can’t be empty.']],
+    ),
+  )
+
 export const kindName = (value: string) => KINDS.find((kind) => kind.value === value)?.label ?? value

@@ -10,6 +10,7 @@ import { useFirstStart } from '../../app/first-start'
 import { startSession } from '../../app/person'
 import { Button, buttonClass } from '../../ui/button'
 import { Field } from '../../ui/field'
+import { Form } from '../../ui/form'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/notice'
 import { type Answer, EMPTY, outcome, type Values, wrongFields } from './first-start'
@@ -94,14 +95,7 @@ function Founding({ code, onMade, onTaken }: FoundingProps) {
       title={TITLE}
       about="There are no accounts yet. This makes yours, and your organization with you as its OWNER."
     >
-      <form
-        className="space-y-4"
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault()
-          void submit()
-        }}
-      >
+      <Form className="space-y-4" noValidate onSubmit={() => void submit()}>
         {asksForCode && field('code', 'Code', { ...CODE, autoFocus: !code }, <WhereCodeIs />)}
         {field('name', 'Your name', { autoComplete: 'name', autoFocus: Boolean(code) })}
         {field('email', 'E-mail address', EMAIL)}
@@ -111,7 +105,7 @@ function Founding({ code, onMade, onTaken }: FoundingProps) {
         <Button type="submit" look="primary" className="w-full" busy={complete.pending}>
           Set up
         </Button>
-      </form>
+      </Form>
     </Card>
   )
 }

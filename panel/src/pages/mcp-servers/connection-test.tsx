@@ -2,6 +2,8 @@
 import { useState } from 'react'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { useFindAgents } from '../../app/assigned-agents'
+import { useGive } from '../../app/assigned-agents-calls'
 import { useOrg } from '../../app/organization'
 import type { Governed } from '../../permissions/can'
 import { Gate } from '../../permissions/gate'
@@ -11,7 +13,9 @@ import { Select } from '../../ui/inputs'
 import { Notice } from '../../ui/notice'
 import { useNow } from '../../ui/now'
 import { Panel } from '../../ui/panel'
+import { type Choice, Picker } from '../../ui/picker'
 import { Time } from '../../ui/time'
+import { sayProblem } from '../../ui/toast-store'
 import { Visible } from '../../ui/visible'
 import { ANSWER_SECONDS, isOverdue } from './overdue'
 
@@ -41,8 +45,15 @@ interface Server extends Governed {
 export function ConnectionTest({ server }: { server: Server }) {
   const { id: orgId } = useOrg()
   const test = useAct(Test)
+  const [find, give] = [useFindAgents(), useGive()]
   const [chosen, choose] = useState<number | null>(null)
   const agent = server.agents.find(({ id }) => id === chosen) ?? server.agents[0]
+  const testAs = (agentId: number) => void test({ orgId, id: server.id, agentId })
+  const assign = async ({ id }: Choice) => {
+    const problem = await give('mcp', server.id, Number(id))
+    if (problem) sayProblem(problem)
+    else testAs(Number(id))
+  }
   const state = server.states.find((state) => state.agent?.id === agent?.id)
   return (
     <Panel
@@ -50,7 +61,21 @@ export function ConnectionTest({ server }: { server: Server }) {
       about="The host of a running agent starts a session and lists the tools, under the agent’s rules."
     >
       {!agent ? (
-        <p className="text-muted">Assign the MCP server to an agent first.</p>
+        <Gate on={server} may="mcp.edit">
+          <Field
+            label="Assign to an agent and test"
+            hint="No agent has this MCP server yet. The test runs on the host of an agent that is up, under that agent’s rules."
+          >
+            <Picker
+              value={null}
+              search={find}
+              placeholder="Choose an agent…"
+              empty="No agent has this name."
+              disabled={!server.viewerCan.includes('mcp.edit')}
+              onValue={(agent) => agent && void assign(agent)}
+            />
+          </Field>
+        </Gate>
       ) : (
         <Gate on={server} may="mcp.edit">
           <div className="mb-2 flex flex-wrap items-end gap-2">
@@ -63,10 +88,7 @@ export function ConnectionTest({ server }: { server: Server }) {
                 />
               </Field>
             )}
-            <Button
-              busy={test.pending}
-              onClick={() => void test({ orgId, id: server.id, agentId: agent.id })}
-            >
+            <Button busy={test.pending} onClick={() => testAs(agent.id)}>
               Test the connection
             </Button>
           </div>

@@ -40,14 +40,13 @@ export function CreateMcpServer({
   const [known, setKnown] = useState<Known>()
   const fill = (chosen: string) => {
     const entry = CATALOGUE.find(({ name }) => name === chosen)
-    if (!entry) return
     setKnown(entry)
-    setName(entry.name)
-    setDescription(entry.description)
-    setTransport(entry.transport)
-    setUrl(entry.url ?? '')
-    setCommand(entry.command ?? '')
-    setArgs(entry.args ?? [])
+    setName(entry?.name ?? '')
+    setDescription(entry?.description ?? '')
+    setTransport(entry?.transport ?? 'HTTP')
+    setUrl(entry?.url ?? '')
+    setCommand(entry?.command ?? '')
+    setArgs(entry?.args ?? [])
   }
   const submit = async () => {
     const wrong = refusalsOf('CreateMcpServerInput', {
@@ -76,10 +75,12 @@ export function CreateMcpServer({
     >
       <Field label="Known server" hint="Fills in the form. Its documentation says what it needs." optional>
         <Select
-          value={known?.name ?? null}
+          value={known?.name ?? ''}
           onValue={fill}
-          placeholder="None"
-          options={CATALOGUE.map(({ name, title }) => ({ value: name, label: title }))}
+          options={[
+            { value: '', label: 'None' },
+            ...CATALOGUE.map(({ name, title }) => ({ value: name, label: title })),
+          ]}
         />
       </Field>
       {known && (
@@ -97,7 +98,7 @@ export function CreateMcpServer({
         <TextInput value={description} onValue={setDescription} />
       </Field>
       <RadioGroup
-        label="Reached"
+        label="Connection"
         doc="tools.md#an-mcp-server"
         value={transport}
         onValue={setTransport}
@@ -113,7 +114,7 @@ export function CreateMcpServer({
           </Field>
         </>
       ) : (
-        <Field label="Address" doc="hosts.md#networks-that-agents-may-reach" error={errors.url}>
+        <Field label="URL" doc="hosts.md#networks-that-agents-may-reach" error={errors.url}>
           <TextInput type="url" value={url} onValue={setUrl} placeholder="https://tickets.example.com/mcp" />
         </Field>
       )}

@@ -129,7 +129,7 @@ function Edit({ server }: { server: McpServer }) {
       </SectionField>
       <SectionPart form={form} name="transport" asText={labelIn(TRANSPORTS)}>
         <RadioGroup
-          label="Reached"
+          label="Connection"
           doc="tools.md#an-mcp-server"
           value={values.transport}
           onValue={(transport) => set('transport', transport)}
@@ -151,7 +151,7 @@ function Edit({ server }: { server: McpServer }) {
           </SectionField>
         </>
       ) : (
-        <SectionField form={form} name="url" label="Address" doc="hosts.md#networks-that-agents-may-reach">
+        <SectionField form={form} name="url" label="URL" doc="hosts.md#networks-that-agents-may-reach">
           <TextInput type="url" value={values.url ?? ''} onValue={(url) => set('url', url || null)} />
         </SectionField>
       )}

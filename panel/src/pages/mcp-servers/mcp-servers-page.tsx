@@ -75,7 +75,7 @@ export function McpServersPage() {
           `mutation {\n  createMcpServer(orgId: ${org}, input: {\n    name: "tickets", transport: HTTP, url: "https://tickets.example.com/mcp"\n  }) { id }\n}`,
       }}
       peek={(of) => <McpServerPeek {...of} />}
-      create={({ open, ...of }) => open && <CreateMcpServer {...of} />}
+      create={(of) => <CreateMcpServer {...of} />}
     />
   )
 }

@@ -3,11 +3,11 @@
 export type Transport = 'HTTP' | 'SSE' | 'STDIO'
 
 export const TRANSPORTS = [
-  { value: 'HTTP', label: 'At an address', hint: 'Streamable HTTP: what most servers speak today.' },
-  { value: 'SSE', label: 'At an address, with server-sent events', hint: 'For older servers.' },
+  { value: 'HTTP', label: 'By URL', hint: 'Streamable HTTP: what most servers speak today.' },
+  { value: 'SSE', label: 'By URL, with server-sent events', hint: 'For older servers.' },
   {
     value: 'STDIO',
-    label: 'As a command',
+    label: 'By command',
     hint: 'With secrets, the command runs apart from the agent, otherwise in the agent’s sandbox.',
   },
 ] as const

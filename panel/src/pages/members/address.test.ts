@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { addressHint } from './address'
+import { addressRefusal } from './address'
 
-test('a domain without an ending is pointed out, and nothing else', () => {
-  expect(addressHint('bob@example')).toMatch('“example” has no ending')
-  expect(addressHint('bob@example.com')).toBeUndefined()
-  expect(addressHint('bob@')).toBeUndefined()
-  expect(addressHint('bob')).toBeUndefined()
+test('a domain without an ending is refused, and nothing else', () => {
+  expect(addressRefusal('bob@example')).toMatch('“example” has no ending')
+  expect(addressRefusal('bob@example.com')).toBeNull()
+  expect(addressRefusal('bob@')).toBeNull()
+  expect(addressRefusal('bob')).toBeNull()
 })

@@ -1,9 +1,7 @@
-// Hints about valid but unusual addresses. Pure, tested.
+// The addresses that the service refuses although they look complete. Pure, tested.
 
-/** A domain without a dot is valid, and hardly ever meant. */
-export function addressHint(email: string): string | undefined {
+/** Why mail can't reach an address: its domain has no dot. */
+export function addressRefusal(email: string): string | null {
   const domain = /^[^\s@]+@([^\s@]+)$/.exec(email.trim())?.[1]
-  return domain && !domain.includes('.')
-    ? `“${domain}” has no ending such as .com: only servers in your own network can have such a name.`
-    : undefined
+  return domain && !domain.includes('.') ? `“${domain}” has no ending, such as .com.` : null
 }

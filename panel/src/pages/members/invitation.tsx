@@ -32,7 +32,7 @@ export function useInvitationActs({ id, email }: Invitation) {
   const [asking, ask] = useState(false)
   const again = async () => {
     const { data } = await resend({ orgId, id })
-    if (data?.resendInvitation) say(mailed(way, 'Another link', email))
+    if (data?.resendInvitation) say(mailed(way, 'A new link', email))
   }
   return {
     resending: resend.pending,

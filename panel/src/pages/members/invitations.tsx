@@ -47,7 +47,13 @@ const COLUMNS: Column<Invitation>[] = [
     cell: ({ email }) => <span className="truncate">{email}</span>,
   },
   { id: 'role', head: 'Role', width: '7rem', cell: ({ role }) => <Badge>{ROLE_NAMES[role]}</Badge> },
-  { id: 'by', head: 'Invited by', width: '1fr', from: 'md', cell: ({ inviter }) => inviter?.name ?? '–' },
+  {
+    id: 'by',
+    head: 'Invited by',
+    width: '1fr',
+    from: 'md',
+    cell: ({ inviter }) => inviter?.name ?? 'An administrator',
+  },
   {
     id: 'sent',
     head: 'Link sent',

@@ -11,7 +11,7 @@ import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/notice'
-import { addressHint } from './address'
+import { addressRefusal } from './address'
 import { ROLE_MEANINGS, ROLE_NAMES, type Role, rolesUpTo } from './roles'
 
 const Invite = graphql(`
@@ -29,7 +29,7 @@ export function InviteDialog({ onClose, onInvited }: { onClose: () => void; onIn
   const [errors, setErrors] = useState<Record<string, string>>({})
   const [problem, setProblem] = useState<string | null>(null)
   const submit = async () => {
-    const wrong = refusal(email.trim(), boundsOf('InviteMemberInput.email'))
+    const wrong = refusal(email.trim(), boundsOf('InviteMemberInput.email')) ?? addressRefusal(email)
     if (wrong) return setErrors({ email: wrong })
     const input = { email: email.trim(), role }
     const { error } = await invite({ orgId: org.id, input }, { quiet: true, said: `Invited ${input.email}` })
@@ -47,7 +47,7 @@ export function InviteDialog({ onClose, onInvited }: { onClose: () => void; onIn
       onSubmit={submit}
       onClose={onClose}
     >
-      <Field label="E-mail address" hint={addressHint(email)} error={errors.email}>
+      <Field label="E-mail address" error={errors.email}>
         <TextInput type="email" value={email} onValue={setEmail} autoComplete="off" />
       </Field>
       <RadioGroup

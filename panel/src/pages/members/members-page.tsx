@@ -6,7 +6,7 @@ import { useLive } from '../../api/use-live'
 import { FilterBar } from '../../app/filters'
 import { useOrg } from '../../app/organization'
 import { useViewer } from '../../app/viewer'
-import { useRefused } from '../../permissions/gate'
+import { GatedForm, useRefused } from '../../permissions/gate'
 import { ActionButton } from '../../ui/actions'
 import { Avatar } from '../../ui/avatar'
 import { Badge } from '../../ui/badge'
@@ -94,6 +94,7 @@ export function MembersPage() {
   const members = data?.members
   const onPage = (to: number) => set({ page: to > 1 ? to : undefined })
   const close = () => set({ peek: undefined })
+  const closeForm = () => set({ open: undefined })
   const make = {
     id: 'members.invite',
     label: 'Invite a member',
@@ -180,10 +181,12 @@ export function MembersPage() {
         }
       />
       {search.open === 'new' && (
-        <InviteDialog
-          onClose={() => set({ open: undefined })}
-          onInvited={() => set({ open: undefined, tab: 'invitations', page: undefined, peek: undefined })}
-        />
+        <GatedForm may="member.edit" onClose={closeForm}>
+          <InviteDialog
+            onClose={closeForm}
+            onInvited={() => set({ open: undefined, tab: 'invitations', page: undefined, peek: undefined })}
+          />
+        </GatedForm>
       )}
     </>
   )

@@ -36,7 +36,7 @@ export function RoleMenu({ member, offered }: Props) {
     void update(
       { ...variables, role },
       {
-        said: `${member.name} is now ${role === 'VIEWER' ? 'a' : 'an'} ${ROLE_NAMES[role]}`,
+        said: `${member.name} is now ${/^[AO]/.test(ROLE_NAMES[role]) ? 'an' : 'a'} ${ROLE_NAMES[role]}`,
         // After giving up a role, the user may not be able to restore it.
         ...(member.userId !== user.id && {
           undo: () => update({ ...variables, role: before }, { said: 'Undone' }),

@@ -27,7 +27,7 @@ export function Health({ server }: { server: ServerRecord }) {
             ) : (
               <span className="tabular-nums">
                 {[server.load1, server.load5, server.load15]
-                  .map((load) => (load === null ? '–' : load.toFixed(2)))
+                  .map((load) => (load === null ? 'not measured' : load.toFixed(2)))
                   .join(' · ')}
                 <span className="text-sm text-muted"> over 1, 5 and 15 minutes</span>
               </span>

@@ -135,7 +135,7 @@ function Plots({ rows, range, isDay }: { rows: Load[]; range: [number, number]; 
               since: Date.parse(since),
               values: measured.map(({ average, maximum, format }) =>
                 [average[at], maximum[at]]
-                  .map((step) => (step?.value == null ? '–' : format(step.value)))
+                  .map((step) => (step?.value == null ? 'not measured' : format(step.value)))
                   .join(' · '),
               ),
             }))}

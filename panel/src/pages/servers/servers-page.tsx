@@ -6,7 +6,7 @@ import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { Chip, FilterBar } from '../../app/filters'
 import { useOrg } from '../../app/organization'
-import { useRefused } from '../../permissions/gate'
+import { GatedForm, useRefused } from '../../permissions/gate'
 import { ActionButton } from '../../ui/actions'
 import { Empty } from '../../ui/empty'
 import { PageHeader } from '../../ui/page'
@@ -71,7 +71,7 @@ const COLUMNS: Column<Row>[] = [
     width: '5.5rem',
     cell: ({ agentCount, agentsRunning }) => (
       <span className="tabular-nums" data-tip={`${agentsRunning} of ${agentCount} run`}>
-        {agentCount === 0 ? '–' : `${agentsRunning} of ${agentCount}`}
+        {agentCount === 0 ? '0' : `${agentsRunning} of ${agentCount}`}
       </span>
     ),
   },
@@ -147,6 +147,7 @@ export function ServersPage() {
     [org.id],
   )
   const create = <ActionButton action={make} look="primary" icon={Plus} />
+  const close = () => set({ open: undefined })
   return (
     <>
       <PageHeader title="Servers" doc="hosts.md" about="The machines your agents run on." actions={create}>
@@ -207,13 +208,15 @@ export function ServersPage() {
         </>
       )}
       {search.open === 'new' && (
-        <CreateServer
-          onClose={() => set({ open: undefined })}
-          onCreated={(server) => {
-            set({ open: undefined })
-            setFresh(server)
-          }}
-        />
+        <GatedForm may="server.create" onClose={close}>
+          <CreateServer
+            onClose={close}
+            onCreated={(server) => {
+              close()
+              setFresh(server)
+            }}
+          />
+        </GatedForm>
       )}
       {fresh && (
         <Provisioned

@@ -1,7 +1,8 @@
 // The target of an invitation's link. Continuing uses the link: a user who is signed in as the invitee has joined;
 // others are asked for the missing details.
 import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
+import { useQuery } from 'urql'
 import { boundsOf, refusal } from '../../api/bounds'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
@@ -10,10 +11,13 @@ import { Card } from '../../app/card'
 import { startSession } from '../../app/person'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
+import { Form } from '../../ui/form'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/notice'
 import { say } from '../../ui/toast-store'
-import { type Answer, nextStep } from './invitation'
+import { Visible } from '../../ui/visible'
+import { ROLE_NAMES, type Role } from '../members/roles'
+import { type Answer, nextStep, type Offer, offerText } from './invitation'
 import { Incomplete } from './link'
 import { SignInMutation } from './sign-in'
 import { SignInForm } from './sign-in-form'
@@ -21,6 +25,12 @@ import { SignInForm } from './sign-in-form'
 const Accept = graphql(`
   mutation AcceptInvitation($token: SecretString!, $name: String, $password: SecretString) {
     acceptInvitation(token: $token, name: $name, password: $password) { organizationId role user { email } }
+  }
+`)
+
+const OfferQuery = graphql(`
+  query InvitationOffer($token: SecretString!) {
+    invitationOffer(token: $token) { organization inviter email role }
   }
 `)
 
@@ -47,8 +57,13 @@ export function AcceptInvitationPage() {
     errors: {},
   })
   const [joined, setJoined] = useState<Joined | null>(null)
+  const [{ data: found }] = useQuery({
+    query: OfferQuery,
+    variables: { token: token ?? '' },
+    pause: !token,
+  })
   const goTo = ({ org, role }: Pick<Joined, 'org' | 'role'>) => {
-    say(`You have joined as ${role.toLowerCase()}`)
+    say(`You have joined as ${ROLE_NAMES[role as Role]}`)
     void navigate({ to: '/o/$org', params: { org } })
   }
   const goIn = (to: Pick<Joined, 'org' | 'role'>, person: number) => {
@@ -76,15 +91,8 @@ export function AcceptInvitationPage() {
     else setJoined({ org, role, email, challenge: step?.challenge?.token ?? null })
   }
   return (
-    <Card title={TITLE} about={aboutOf(step)}>
-      <form
-        className="space-y-4"
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault()
-          void submit()
-        }}
-      >
+    <Card title={TITLE} about={aboutOf(step, found?.invitationOffer)}>
+      <Form className="space-y-4" noValidate onSubmit={() => void submit()}>
         {step.kind === 'new' && !step.named && (
           <Field label="Your name" error={errors.name ?? tooLong}>
             <TextInput autoComplete="name" autoFocus value={name} onValue={setName} />
@@ -119,7 +127,7 @@ export function AcceptInvitationPage() {
             first, then open the invitation’s link again.
           </p>
         )}
-      </form>
+      </Form>
     </Card>
   )
 }
@@ -134,9 +142,15 @@ function Enter({ joined, onSignedIn }: { joined: Joined; onSignedIn: (person: nu
   )
 }
 
-function aboutOf(step: Answer['step']): string {
-  if (step.kind === 'ask')
-    return 'This link makes you a member of the organization that invited you. It is only for you, and works once: continue if you know who sent it.'
+function aboutOf(step: Answer['step'], offer: Offer | null | undefined): ReactNode {
+  if (step.kind === 'ask') {
+    const text = offer
+      ? offerText(offer)
+      : 'This link makes you a member of the organization that invited you.'
+    return (
+      <Visible text={`${text} The link is only for you and works once: continue if you know who sent it.`} />
+    )
+  }
   if (step.kind === 'new') return 'You have no account yet. This creates one for the invited address.'
   return `${step.email ?? 'Your address'} has an account already. Enter its password to join.`
 }

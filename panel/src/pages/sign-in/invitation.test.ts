@@ -1,6 +1,6 @@
 import { CombinedError } from '@urql/core'
 import { expect, test } from 'vitest'
-import { nextStep } from './invitation'
+import { nextStep, offerText } from './invitation'
 
 const refused = (code: string, message: string, more: object = {}) =>
   new CombinedError({ graphQLErrors: [{ message, extensions: { code, ...more } }] as never })
@@ -29,4 +29,15 @@ test('an account that has a name already is asked for a password alone', () => {
 test('a link that does not work is reported, and nothing more is asked for', () => {
   const answer = nextStep({ kind: 'ask' }, refused('LINK_INVALID', 'This link no longer works.'))
   expect(answer).toEqual({ step: { kind: 'ask' }, problem: 'This link no longer works.', errors: {} })
+})
+
+test('an invitation names who invites which address to what', () => {
+  const offer = {
+    organization: 'Lakeside',
+    inviter: 'Ada',
+    email: 'bob@example.com',
+    role: 'VIEWER',
+  } as const
+  expect(offerText(offer)).toBe('Ada invites you (bob@example.com) to Lakeside as Viewer.')
+  expect(offerText({ ...offer, inviter: null })).toMatch(/^An administrator invites you/)
 })

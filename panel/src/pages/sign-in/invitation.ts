@@ -1,8 +1,9 @@
-// The details an invitation needs, as the service reports them when the link is used. Only the link's holder learns
-// whether the address has an account: the page requests nothing before the user continues. Pure, tested.
+// An invitation, and the details that accepting it needs, as the service reports them when the link is used. Only then
+// does the link's holder learn whether the address has an account. Pure, tested.
 import type { CombinedError } from '@urql/core'
 import { problemOf, wordsOf } from '../../api/errors'
 import { fieldErrors } from '../../api/form-errors'
+import { ROLE_NAMES, type Role } from '../members/roles'
 
 export type Step =
   /** Not known yet. A user signed in as the invitee needs nothing more. */
@@ -11,6 +12,18 @@ export type Step =
   | { kind: 'known'; email: string | null }
   /** It has no account: a name and a password create one. */
   | { kind: 'new'; named: boolean }
+
+export interface Offer {
+  organization: string
+  /** Null if the operator sent it. */
+  inviter: string | null
+  email: string
+  role: Role
+}
+
+/** "Ada invites you (bob@example.com) to Lakeside as Viewer." */
+export const offerText = ({ organization, inviter, email, role }: Offer) =>
+  `${inviter ?? 'An administrator'} invites you (${email}) to ${organization} as ${ROLE_NAMES[role]}.`
 
 export interface Answer {
   step: Step

@@ -10,6 +10,7 @@ import { useAddressSecret } from '../../app/address-secret'
 import { Card } from '../../app/card'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
+import { Form } from '../../ui/form'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/notice'
 import { Again, Done, Incomplete } from './link'
@@ -68,13 +69,7 @@ export function ResetPasswordPage() {
   }
   return (
     <Card title="Set a new password" about="A new password ends all your sessions.">
-      <form
-        className="space-y-4"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void submit()
-        }}
-      >
+      <Form className="space-y-4" onSubmit={() => void submit()}>
         <Field label="New password" hint="At least 8 characters." error={errors.newPassword}>
           <TextInput
             type="password"
@@ -91,7 +86,7 @@ export function ResetPasswordPage() {
         <Button type="submit" look="primary" className="w-full" busy={act.pending}>
           Set password
         </Button>
-      </form>
+      </Form>
     </Card>
   )
 }

@@ -136,14 +136,14 @@ function Edit({ skill }: { skill: Skill }) {
         />
       </SectionField>
       <div className="grid gap-4 sm:grid-cols-2">
-        <SectionField form={form} name="effort" label="Effort it prefers">
+        <SectionField form={form} name="effort" label="Preferred effort">
           <Select
             value={form.values.effort ?? 'ANY'}
             options={EFFORTS}
             onValue={(effort) => form.set('effort', effort === 'ANY' ? null : (effort as Skill['effort']))}
           />
         </SectionField>
-        <SectionField form={form} name="model" label="Model it prefers" optional>
+        <SectionField form={form} name="model" label="Preferred model" optional>
           <TextInput
             value={form.values.model ?? ''}
             onValue={(model) => form.set('model', model || null)}

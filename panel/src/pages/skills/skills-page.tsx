@@ -54,7 +54,7 @@ export function SkillsPage() {
           `mutation {\n  createSkill(orgId: ${org}, input: {\n    name: "tone-of-voice", content: "Write short sentences."\n  }) { id }\n}`,
       }}
       peek={(of) => <SkillPeek {...of} />}
-      create={({ open, ...of }) => open && <CreateSkill {...of} />}
+      create={(of) => <CreateSkill {...of} />}
     />
   )
 }

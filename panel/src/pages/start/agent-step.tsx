@@ -12,6 +12,7 @@ import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
+import { Form } from '../../ui/form'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/notice'
 import { type Choice, Picker } from '../../ui/picker'
@@ -91,14 +92,7 @@ function NewAgent({ server }: { server: StartServer }) {
     setProblem(found.problem)
   }
   return (
-    <form
-      className="space-y-3"
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (!create.pending) void submit()
-      }}
-    >
+    <Form className="space-y-3" noValidate onSubmit={() => !create.pending && void submit()}>
       <div className="grid gap-4 sm:grid-cols-2">
         <Field label="Name of the agent" error={errors.name}>
           <TextInput value={name} onValue={setName} placeholder="Marlow" autoComplete="off" />
@@ -113,6 +107,6 @@ function NewAgent({ server }: { server: StartServer }) {
           Create and start it
         </Button>
       </Gate>
-    </form>
+    </Form>
   )
 }

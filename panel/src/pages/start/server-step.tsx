@@ -13,6 +13,7 @@ import { Gate } from '../../permissions/gate'
 import { Button } from '../../ui/button'
 import { CodeBlock } from '../../ui/code'
 import { Field } from '../../ui/field'
+import { Form } from '../../ui/form'
 import { TextInput } from '../../ui/inputs'
 import type { StartServer } from './start-page'
 
@@ -114,13 +115,7 @@ function NewServer({ onCreated }: { onCreated: (server: { id: number; token: str
     else setProblem(fieldErrors(error).name ?? wordsOf(error))
   }
   return (
-    <form
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (!create.pending) void submit()
-      }}
-    >
+    <Form noValidate onSubmit={() => !create.pending && void submit()}>
       <p className="mb-3 text-muted">Agents run on machines of yours. What should the first one be called?</p>
       <Field label="Name of the server" error={problem}>
         <TextInput value={name} onValue={setName} placeholder="desk" autoComplete="off" className="sm:w-72" />
@@ -132,6 +127,6 @@ function NewServer({ onCreated }: { onCreated: (server: { id: number; token: str
           </Button>
         </Gate>
       </div>
-    </form>
+    </Form>
   )
 }

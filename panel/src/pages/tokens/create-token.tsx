@@ -19,17 +19,11 @@ const Create = graphql(`
 `)
 
 interface Props {
-  open: boolean
   onClose: () => void
   onIssued: (name: string, secret: string) => void
 }
 
-export function CreateToken(props: Props) {
-  // Each opening starts with an empty form.
-  return props.open ? <Form {...props} /> : null
-}
-
-function Form({ onClose, onIssued }: Props) {
+export function CreateToken({ onClose, onIssued }: Props) {
   const org = useOrg()
   const create = useAct(Create)
   const [name, setName] = useState('')

@@ -6,6 +6,7 @@ import { useOrg } from '../../app/organization'
 import { Button } from '../../ui/button'
 import { Checkbox } from '../../ui/choices'
 import { FieldDocLink } from '../../ui/doc-link'
+import { useOpenError } from '../../ui/field-error'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/notice'
 import { ProblemView } from '../../ui/problem'
@@ -26,7 +27,8 @@ interface Props {
   error?: string | null
 }
 
-export function PermissionPicker({ value, onValue, error: refused }: Props) {
+export function PermissionPicker({ value, onValue, error: found }: Props) {
+  const refused = useOpenError(found, value)
   const org = useOrg()
   const [{ data, error }] = useQuery({ query: PermissionsQuery })
   const [filter, setFilter] = useState('')

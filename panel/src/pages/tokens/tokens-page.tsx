@@ -90,9 +90,8 @@ export function TokensPage() {
             `muster token create --org ${org} --name "nightly report" --permission agent.view`,
         }}
         peek={(of) => <TokenPeek {...of} onIssued={onIssued} />}
-        create={({ open, onClose }) => (
+        create={({ onClose }) => (
           <CreateToken
-            open={open}
             onClose={onClose}
             onIssued={(name, secret) => {
               onClose()

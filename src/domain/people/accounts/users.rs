@@ -266,9 +266,12 @@ fn gone() -> Problem {
     Problem::new(Code::NotFound, "The user no longer exists.")
 }
 
-/// Whether this is a valid address to which mail can be sent.
+/// Whether this is a valid address to which mail can be sent. A domain without a dot is a slip of the keyboard.
 pub fn is_email(email: &str) -> bool {
-    email.len() <= 254 && email_address::EmailAddress::is_valid(email) && mail::can_be_sent_to(email)
+    let options = email_address::Options::default().with_required_tld();
+    email.len() <= 254
+        && email_address::EmailAddress::parse_with_options(email, options).is_ok()
+        && mail::can_be_sent_to(email)
 }
 
 /// The row with this address, regardless of case.

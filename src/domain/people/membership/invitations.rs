@@ -7,6 +7,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use async_graphql::SimpleObject;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, NotSet, QueryFilter, Set,
     sea_query::Expr,
@@ -245,6 +246,30 @@ pub async fn compose(core: &Core, id: InvitationId) -> Result<Option<(String, Le
     let values = [("organization", &*names.organization), ("inviter", inviter), ("role", &role)];
     let form = (Template::Invitation, "accept-invitation");
     Ok(Some((row.email, with_link(core, form, (&token, row.expires_at), &values))))
+}
+
+/// The invitation that a link belongs to, for its holder to recognize before accepting it.
+#[derive(Clone, Debug, SimpleObject)]
+pub struct InvitationOffer {
+    /// The organization's name.
+    pub organization: String,
+    /// The name of the person who sent it. Null if the operator did.
+    pub inviter: Option<String>,
+    /// The invited address.
+    pub email: String,
+    /// The role that it gives.
+    pub role: Role,
+}
+
+/// Reads the invitation that a link belongs to. The link stays valid.
+///
+/// # Errors
+/// `LINK_INVALID`.
+pub async fn offer(core: &Core, token: &SecretString) -> Result<InvitationOffer> {
+    let row = by_token(core, token).await?;
+    let names = queries::names(core, row.organization_id, row.invited_by).await?;
+    let queries::Names { organization, inviter } = names.ok_or_else(links::invalid)?;
+    Ok(InvitationOffer { organization, inviter, email: row.email, role: row.role })
 }
 
 /// The data that accepts an invitation.

@@ -2,11 +2,12 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { ChevronDown, ChevronUp, Download, Pause, Play, ScrollText } from 'lucide-react'
 import { useMemo, useRef, useState } from 'react'
+import { FilterMenu } from '../../../app/filters'
 import { useOrg } from '../../../app/organization'
 import { Button, IconButton } from '../../../ui/button'
 import { downloadText } from '../../../ui/download'
 import { Empty } from '../../../ui/empty'
-import { Select, TextInput } from '../../../ui/inputs'
+import { TextInput } from '../../../ui/inputs'
 import { ProblemView } from '../../../ui/problem'
 import { ListSkeleton } from '../../../ui/skeleton'
 import { LOG_SOURCES } from '../search'
@@ -105,23 +106,19 @@ export function Logs({ agent }: Props) {
   )
 }
 
+const SOURCES = LOG_SOURCES.map((value) => ({ value, label: SOURCE_NAMES[value] }))
+
 function SourceFilter() {
   const { source } = useSearch({ from: '/inside/o/$org/agents/$id' })
   const navigate = useNavigate({ from: '/o/$org/agents/$id' })
   return (
-    <Select
-      aria-label="Source of lines"
-      className="w-44"
-      value={source ?? ''}
-      options={[
-        { value: '', label: 'All sources' },
-        ...LOG_SOURCES.map((value) => ({ value, label: SOURCE_NAMES[value] })),
-      ]}
-      onValue={(value) =>
-        void navigate({
-          search: (before) => ({ ...before, source: LOG_SOURCES.find((known) => known === value) }),
-          replace: true,
-        })
+    <FilterMenu
+      label="Source"
+      single
+      options={SOURCES}
+      value={source && [source]}
+      onValue={(sources) =>
+        void navigate({ search: (before) => ({ ...before, source: sources?.[0] }), replace: true })
       }
     />
   )
