@@ -24,6 +24,7 @@ import{An as e,Ht as t,T as n}from"./shared.js";import{a as r,o as i,s as a}from
       agentId
       agentDetails { id status statusReason viewerCan restart { nextAt } }
       channelId
+      channel { id direction isActive inactiveReason }
       contactId
       contextTokens
       model

@@ -1,4 +1,4 @@
-import{r as e}from"./rolldown-runtime.js";import{An as t,Mn as n,T as r,Tt as i,_ as a}from"./shared.js";import{E as o,w as s}from"./shell.js";import{n as c,t as l}from"./bounds.js";import{a as u,l as d,o as f,p,u as m}from"./fields.js";import{o as h,s as g}from"./forms.js";import{D as _,O as v,T as y}from"./status.js";var b=e(n(),1),x=(e,t)=>t===443?e:`${e}:${t}`,S=t(),C=r(`
+import{r as e}from"./rolldown-runtime.js";import{An as t,Mn as n,T as r,Tt as i,_ as a}from"./shared.js";import{O as o,T as s}from"./shell.js";import{n as c,t as l}from"./bounds.js";import{a as u,l as d,o as f,p,u as m}from"./fields.js";import{o as h,s as g}from"./forms.js";import{D as _,O as v,T as y}from"./status.js";var b=e(n(),1),x=(e,t)=>t===443?e:`${e}:${t}`,S=t(),C=r(`
   mutation AllowHost($orgId: Id!, $input: AllowHostInput!) {
     allowHost(orgId: $orgId, input: $input) { id allowedHosts { id host port createdAt createdByName } }
   }
