@@ -332,6 +332,7 @@ async fn answer(
     // Their paths have tokens of their own.
     let is_open = path.starts_with("interactions/") || path.starts_with("webhooks/");
     if !is_open && token != Some(format!("Bot {TOKEN}")) {
+        fake.lock().unwrap().asked.push((format!("{method} {path}"), Value::Null));
         return respond(refusal(401, 0, "401: Unauthorized"), None);
     }
     let mut asked = asked(&Uri::from_static("/"), &headers, body).await;
