@@ -79,7 +79,7 @@ const groups = [
   // Labelled fields, and what is refused of them: signing in needs them, the overview does not.
   {
     name: 'fields',
-    test: /\/src\/(ui\/(field|inputs|notice|number|picker|search-input)|api\/form-errors|app\/(address-secret|first-start))\./,
+    test: /\/src\/(ui\/(field|field-error|form|inputs|notice|number|picker|search-input)|api\/form-errors|app\/(address-secret|first-start))\./,
     priority: 1,
   },
   { name: 'bounds', test: /\/src\/api\/bounds\./, priority: 1 },
@@ -131,7 +131,7 @@ const groups = [
   // The frame behind the sign-in with the cache of records, and what most pages in it use. What is only needed now and then stays out: it is imported when it opens.
   {
     name: 'shell',
-    test: /\/@urql\/exchange-graphcache\/|\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|card\.|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-inert-background|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|models|suggested-input|server-joined|join-line|mcp-states|erase-contact|erasures|use-feed|peek|code\.|link-text|copy\.|pager|panel\.|dialog|download|notice|badge|now\.|first-start|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|toasts|tip\.|resource-page|stop-dialog|stop-banner|markdown|parsable|list[.-]|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|number\.|stable-order|use-stable-order|fade|status\.|visible|time|connection-banner|conversation-title|cut-words|author\.|mail\.|address-secret|organization-problem|saved-views|preferences-change|program|bounds|form-errors|use-form-act)/,
+    test: /\/@urql\/exchange-graphcache\/|\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|card\.|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-inert-background|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|models|suggested-input|server-joined|join-line|mcp-states|erase-contact|erasures|use-feed|peek|code\.|link-text|copy\.|pager|panel\.|dialog|download|notice|badge|now\.|first-start|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|toasts|tip\.|resource-page|stop-dialog|stop-banner|markdown|parsable|list[.-]|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|field-error|form\.|place-refused|inputs\.|number\.|stable-order|use-stable-order|fade|status\.|visible|time|connection-banner|conversation-title|cut-words|author\.|mail\.|address-secret|organization-problem|saved-views|preferences-change|program|bounds|form-errors|use-form-act)/,
     priority: 2,
   },
 ]

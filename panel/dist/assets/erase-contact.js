@@ -1,4 +1,4 @@
-import{r as e}from"./rolldown-runtime.js";import{An as t,Mn as n,T as r,Tt as i,_ as a}from"./shared.js";import{O as o,T as s}from"./shell.js";import{a as c}from"./forms.js";import{s as l}from"./records.js";var u=e(n(),1),d=t(),f=r(`
+import{r as e}from"./rolldown-runtime.js";import{An as t,Mn as n,T as r,Tt as i,_ as a}from"./shared.js";import{D as o,w as s}from"./shell.js";import{a as c}from"./forms.js";import{s as l}from"./records.js";var u=e(n(),1),d=t(),f=r(`
     mutation EraseContact($orgId: Id!, $contactId: Id!) {
       eraseContact(orgId: $orgId, contactId: $contactId) { ...ErasureFields }
     }

@@ -1,4 +1,4 @@
-import{r as e}from"./rolldown-runtime.js";import{t}from"./octagon-x.js";import{An as n,Mn as r,T as i,Tt as a,_ as o}from"./shared.js";import{O as s,T as c}from"./shell.js";import{a as l}from"./forms.js";import{_ as u}from"./status.js";var d=e(r(),1),f=n(),p=i(`
+import{r as e}from"./rolldown-runtime.js";import{t}from"./octagon-x.js";import{An as n,Mn as r,T as i,Tt as a,_ as o}from"./shared.js";import{D as s,w as c}from"./shell.js";import{a as l}from"./forms.js";import{_ as u}from"./status.js";var d=e(r(),1),f=n(),p=i(`
   mutation ReleaseOrganization($orgId: Id!) {
     releaseOrganization(orgId: $orgId) { id stopped { at by reason userId } }
   }
