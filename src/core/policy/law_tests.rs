@@ -101,7 +101,7 @@ fn what_would_allow_it_everywhere_is_accepted_and_allows_it() {
 }
 
 #[test]
-fn no_remedy_fails_an_expectation_or_opens_what_is_denied_everywhere() {
+fn a_remedy_fails_no_expectation_and_lifts_no_general_denial() {
     let policy = with_own("e, VIEWER, contact.edit, deny\n").unwrap();
     for (subject, permission) in [
         (Subject::Role(Role::Viewer), Permission::AgentDelete),

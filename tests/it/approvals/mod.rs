@@ -309,7 +309,7 @@ async fn the_last_decision_reopens_the_conversation() {
 }
 
 #[tokio::test]
-async fn a_conversation_waits_until_the_decision_whatever_is_written_or_set() {
+async fn a_conversation_waits_until_its_decision_is_made() {
     let (app, agent, conversation) = TestApp::with_conversation().await;
     let new = NewApproval {
         agent_id: Some(AgentId(agent)),
