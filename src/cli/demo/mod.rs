@@ -155,8 +155,8 @@ impl Demo {
             stopping.run_until_cancelled_owned(shop.serve(print)).await;
         });
         if let Some(path) = inbound.filter(|_| is_new) {
-            let (core, url) = (Arc::clone(&core), format!("http://{address}{path}"));
-            core.tasks.spawn(async move { shop::write_as_customers(&core, &url).await });
+            let (own, url) = (Arc::clone(&core), format!("http://{address}{path}"));
+            core.tasks.spawn(async move { shop::write_as_customers(&own, &url).await });
         }
         // The host needs the service, so it starts beside it.
         let (starting, base, containers) = (Arc::clone(&core), format!("http://{address}"), self.containers);
