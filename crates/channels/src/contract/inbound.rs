@@ -6,8 +6,9 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::HeaderMap;
 use jiff::Timestamp;
+use url::Url;
 
-use super::failure::Cause;
+use super::failure::{Cause, Failure};
 use crate::quoting;
 
 /// A raw request to a channel's inbound path.
@@ -201,6 +202,22 @@ pub struct RemoteFile {
     pub size: Option<u64>,
     /// The bytes, or a handle for fetching them.
     pub content: Content,
+}
+
+impl RemoteFile {
+    /// The handle for fetching it.
+    pub fn handle(&self) -> Result<&str, Failure> {
+        match &self.content {
+            Content::There(handle) => Ok(handle),
+            Content::Here(_) => Err(Failure::Refused("The file came with its message.".into())),
+        }
+    }
+
+    /// The address at the vendor's file host, if the handle is one.
+    pub fn url_at(&self, vendor: &str, host: &Url) -> Result<Url, Failure> {
+        let url = Url::parse(self.handle()?).ok().filter(|url| url.origin() == host.origin());
+        url.ok_or_else(|| Failure::Refused(format!("The file is not at {vendor}.").into()))
+    }
 }
 
 /// The bytes of a file.

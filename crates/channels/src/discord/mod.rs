@@ -29,9 +29,8 @@ pub use self::events::{Chat, Snowflake, decode};
 use crate::{
     bounds,
     contract::{
-        Abilities, Action, ActionCall, ButtonPress, Content, Cursor, Dialect, DiscordConfig, Failure, Files,
-        Identity, Inlet, Kind, Limit, Longest, Part, Receipt, RemoteFile, Scope, Sink, Spool, Traits,
-        Transport, Unit,
+        Abilities, Action, ActionCall, ButtonPress, Cursor, Dialect, DiscordConfig, Failure, Files, Identity,
+        Inlet, Kind, Limit, Longest, Part, Receipt, RemoteFile, Scope, Sink, Spool, Traits, Transport, Unit,
     },
     network::Network,
     reaction::react,
@@ -99,12 +98,7 @@ impl Discord {
     }
 
     async fn download(&self, file: &RemoteFile, to: Spool<'_>, most: u64) -> Result<u64, Failure> {
-        let Content::There(url) = &file.content else {
-            return Err(Failure::Refused("The file came with its message.".into()));
-        };
-        let url = Url::parse(url).ok().filter(|url| url.origin() == self.files.origin());
-        let url = url.ok_or_else(|| Failure::Refused("The file is not at Discord.".into()))?;
-        self.api.download(url, to, most).await
+        self.api.download(file.url_at("Discord", &self.files)?, to, most).await
     }
 }
 

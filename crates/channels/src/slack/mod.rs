@@ -27,9 +27,9 @@ use self::api::Api;
 pub use self::events::decode;
 use crate::{
     contract::{
-        Abilities, Action, ActionCall, ButtonPress, Content, Cursor, Dialect, Failure, Files, Identity,
-        Inlet, Kind, Limit, Longest, Part, Proof, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply,
-        Scope, Sink, SlackConfig, SlackInlet, Spool, Traits, Transport, Unit,
+        Abilities, Action, ActionCall, ButtonPress, Cursor, Dialect, Failure, Files, Identity, Inlet, Kind,
+        Limit, Longest, Part, Proof, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink,
+        SlackConfig, SlackInlet, Spool, Traits, Transport, Unit,
     },
     network::Network,
     reaction::react,
@@ -105,12 +105,7 @@ impl Slack {
 
     /// The token goes only to Slack's file host.
     async fn download_file(&self, file: &RemoteFile, to: Spool<'_>, most: u64) -> Result<u64, Failure> {
-        let Content::There(url) = &file.content else {
-            return Err(Failure::Refused("The file came with its message.".into()));
-        };
-        let url = Url::parse(url).ok().filter(|url| url.origin() == self.files.origin());
-        let url = url.ok_or_else(|| Failure::Refused("The file is not at Slack.".into()))?;
-        self.api.download(url, to, most).await
+        self.api.download(file.url_at("Slack", &self.files)?, to, most).await
     }
 }
 

@@ -32,9 +32,9 @@ use self::{api::Api, updates::BotIdentity};
 use crate::{
     backoff::Backoff,
     contract::{
-        Abilities, Action, ActionCall, ButtonPress, Content, Cursor, Dialect, Event, Failure, Files,
-        Identity, Inlet, Kind, Limit, Link, Longest, Part, RawRequest, Receipt, Received, Refusal,
-        RemoteFile, Reply, Scope, Sink, Skipped, Spool, TelegramConfig, Traits, Transport, Unit,
+        Abilities, Action, ActionCall, ButtonPress, Cursor, Dialect, Event, Failure, Files, Identity, Inlet,
+        Kind, Limit, Link, Longest, Part, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope,
+        Sink, Skipped, Spool, TelegramConfig, Traits, Transport, Unit,
     },
     network::Network,
     reaction::react,
@@ -243,10 +243,7 @@ impl Transport for Telegram {
         most: u64,
     ) -> BoxFuture<'a, Result<u64, Failure>> {
         Box::pin(async move {
-            let Content::There(id) = &file.content else {
-                return Err(Failure::Refused("The file came with its message.".into()));
-            };
-            let found = self.api.call("getFile", &json!({"file_id": id})).await?;
+            let found = self.api.call("getFile", &json!({"file_id": file.handle()?})).await?;
             let path = found["file_path"].as_str().unwrap_or_default();
             self.api.download(path, to, most.min(TRAITS.largest_in)).await
         })

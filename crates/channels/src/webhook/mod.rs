@@ -20,9 +20,8 @@ use serde::de::IgnoredAny;
 
 use crate::{
     contract::{
-        Abilities, Cause, Content, Dialect, Failure, Files, Identity, Inlet, Kind, Limit, Longest, Part,
-        RawRequest, Receipt, Received, Refusal, RemoteFile, Scope, Spool, Traits, Transport, Unit,
-        WebhookConfig,
+        Abilities, Cause, Dialect, Failure, Files, Identity, Inlet, Kind, Limit, Longest, Part, RawRequest,
+        Receipt, Received, Refusal, RemoteFile, Scope, Spool, Traits, Transport, Unit, WebhookConfig,
     },
     network::Network,
     signature::{self, Key, KeyError, SignedFields},
@@ -184,10 +183,7 @@ impl Transport for Webhook {
         most: u64,
     ) -> BoxFuture<'a, Result<u64, Failure>> {
         Box::pin(async move {
-            let Content::There(url) = &file.content else {
-                return Err(Failure::Refused("The file came with its message.".into()));
-            };
-            let url = self.network.guard.check(url)?;
+            let url = self.network.guard.check(file.handle()?)?;
             let request = self.network.guard.http().get(url).build();
             let request = request.map_err(|_| Failure::Refused("The file has no usable address.".into()))?;
             self.network.guard.download(request, to, most).await
