@@ -53,7 +53,7 @@ impl StatusEvent {
         match (self, from) {
             // A message to an archived conversation starts a new one.
             (Self::Inbound, Archived) => refused,
-            // The agent waits until the decision is made, whatever is written meanwhile.
+            // The agent waits for the decision, regardless of new messages.
             (Self::Inbound | Self::Set(Open), Pending) => Ok(Pending),
             (Self::Inbound, _) => Ok(Open),
             // The agent may finish its work: its messages are stored, and the state stays.

@@ -47,7 +47,7 @@ impl AttemptResult {
     }
 }
 
-/// What can be done about a lost answer.
+/// The remedies for a lost answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Repeatable {
     /// Sending it again has its effect once.

@@ -327,7 +327,7 @@ async fn each_person_reads_for_themselves_and_never_backwards() {
     say(&app, conversation, MessageRole::Assistant, "now").await;
     assert_eq!(read(&app, &app.admin, conversation).await, (json!(0), json!(1)));
     assert_eq!(unread(&app, &app.admin).await, [conversation]);
-    // Nobody reads the steps of the agent's work.
+    // Steps of the agent's work don't count as unread.
     app.execute("UPDATE messages SET kind = 'TOOL_CALL' WHERE seq = 10", vec![]).await;
     assert_eq!(read(&app, &app.admin, conversation).await, (json!(0), json!(0)));
     assert_eq!(unread(&app, &app.admin).await, [0_i64; 0]);

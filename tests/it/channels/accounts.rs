@@ -131,7 +131,7 @@ impl Google {
         self.app.core.sealing.open(&sealed, &place).unwrap().expose_secret().to_owned()
     }
 
-    /// What the vendor answers.
+    /// The vendor's answer.
     async fn post(&self, path: &str, fields: &[(&str, &str)]) -> u16 {
         let client = [("client_id", "muster"), ("client_secret", SECRET)];
         let body = url::form_urlencoded::Serializer::new(String::new())

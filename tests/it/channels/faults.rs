@@ -190,7 +190,7 @@ async fn once_messages_in_discord_come_and_go_once_and_in_order() {
         assert_eq!(texts(&house, conversation).await, expected);
     }
     assert_eq!(fake.lock().unwrap().begun, 1, "no session was lost");
-    // What was on its way is tried again after minutes.
+    // Deliveries that were on their way are tried again after minutes.
     let all = conversations.len() * deaths as usize;
     let is_long = deaths > 2;
     for _ in 0..if is_long { 300 } else { 0 } {

@@ -59,7 +59,7 @@ async fn each_period_has_its_averages_and_maxima_and_gaps_stay_gaps() {
     let second = period(["12:05", "12:10"], [None, None], [50.5, 50.5]);
     assert_eq!(history(&app, server).await, json!([first, second]));
 
-    // What the connection has read of the period is lost with it.
+    // The connection's readings of the period are lost with it.
     let mut line = host.connect().await;
     reads(&app, &mut line, server, SOON, Some(20.5), 10.5).await;
     reads(&app, &mut line, server, Duration::from_mins(5), None, 90.5).await;

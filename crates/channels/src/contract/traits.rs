@@ -50,7 +50,7 @@ pub struct Traits {
     pub files: Files,
     /// Optional abilities.
     pub abilities: Abilities,
-    /// What an agent can do there beyond messages.
+    /// Agents' actions beyond messages.
     pub actions: &'static [Action],
     /// Maximum bytes of a fetched file.
     pub largest_in: u64,

@@ -75,7 +75,7 @@ impl Position {
     }
 }
 
-/// Why a connection's events are no longer handled.
+/// The reason that a connection's events are no longer handled.
 enum End {
     Ended(Ended),
     Stopped(Failure),
@@ -268,7 +268,7 @@ impl Listener<'_> {
             self.position.note(event, is_ours);
         }
         self.position.advance(seq);
-        // What is hardly for us, and mostly refused, is not worth a write each.
+        // Messages to others are mostly refused, and not worth a write each.
         let is_due = is_ours || self.stored.elapsed() >= Duration::from_secs(10);
         match decoded {
             Some(event) if !is_due => self.admit(vec![event], None).await,
