@@ -209,13 +209,12 @@ fn access(transport: Transport) -> Option<&'static oauth::Access> {
 /// Our application at the vendor. GitHub's is the installation's App.
 async fn client(scope: &Scope, transport: Transport) -> Result<Option<oauth::Client>> {
     let settings = &scope.core.config.channels;
-    let own = if transport == Transport::CodeHost { None } else { orgs::oauth_client(scope).await? };
-    let installation = if transport == Transport::CodeHost {
-        (&settings.github_client_id, &settings.github_client_secret)
+    let found = if transport == Transport::CodeHost {
+        settings.github_client_id.clone().zip(settings.github_client_secret.clone())
     } else {
-        (&settings.google_client_id, &settings.google_client_secret)
+        let own = orgs::oauth_client(scope).await?;
+        own.or_else(|| settings.google_client_id.clone().zip(settings.google_client_secret.clone()))
     };
-    let found = own.or_else(|| installation.0.clone().zip(installation.1.clone()));
     Ok(found.map(|(id, secret)| oauth::Client { id, secret }))
 }
 
