@@ -108,13 +108,13 @@ impl Acting {
     pub async fn outcome(mut self) -> ActionOutcome {
         let wait = self.wait;
         match timeout(wait, self.settled()).await {
-            Ok(Ok(outcome)) => outcome,
+            Ok(Ok(outcome)) => return outcome,
             Ok(Err(problem)) => {
                 tracing::warn!(org = self.scope.org.0, delivery = self.delivery, %problem, "acting.not_watched");
-                ActionOutcome::Queued { delivery_id: self.delivery }
             }
-            Err(_) => ActionOutcome::Queued { delivery_id: self.delivery },
+            Err(_) => {}
         }
+        ActionOutcome::Queued { delivery_id: self.delivery }
     }
 
     async fn settled(&mut self) -> Result<ActionOutcome> {
