@@ -130,6 +130,17 @@ impl Compiled {
         self.book.explain(org, subject, permission)
     }
 
+    /// The line that decides; `None` if no line applies, which means refused.
+    #[must_use]
+    pub fn decided_by(
+        &self,
+        org: Option<OrgId>,
+        subject: Subject,
+        permission: Permission,
+    ) -> Option<PolicyLine> {
+        self.book.deciding_line(org, subject, permission)
+    }
+
     /// The deciding line, as text.
     pub(super) fn deciding_line(
         &self,

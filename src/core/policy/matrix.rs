@@ -37,7 +37,7 @@ pub struct MatrixCell {
 #[must_use]
 pub fn matrix(policy: &Compiled, org: Option<OrgId>) -> Vec<MatrixRow> {
     let cell = |subject: Subject, permission| {
-        let decided_by = policy.explain(org, subject, permission).decided_by;
+        let decided_by = policy.decided_by(org, subject, permission);
         MatrixCell {
             subject: subject.as_str().to_owned(),
             allowed: policy.permissions(org, subject).contains(permission),

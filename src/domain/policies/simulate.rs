@@ -97,7 +97,7 @@ fn replay(now: &Compiled, candidate: &Compiled, recorded: &[Decision]) -> Simula
     for one in recorded {
         calls += one.count;
         let (org, subject) = (Some(one.org), one.role.map_or(Subject::ServiceToken, Subject::Role));
-        let decided_by = candidate.explain(org, subject, one.permission).decided_by;
+        let decided_by = candidate.decided_by(org, subject, one.permission);
         if let Some(line) = &decided_by {
             used.insert((line.file.clone(), line.line));
         }
