@@ -259,7 +259,7 @@ struct MeteredBody {
     /// `None` at the end.
     answering: Option<(Incoming, Meter)>,
     silence: Pin<Box<Sleep>>,
-    /// Why it broke off. The next poll returns it: an error at once would drop pieces that are not yet sent.
+    /// The error that broke it off. The next poll returns it: an error at once would drop pieces that are not yet sent.
     broken: Option<hyper::Error>,
 }
 
