@@ -142,12 +142,11 @@ impl Scope {
         Some(self.core.policy.explain(Some(self.org), subject, permission))
     }
 
-    /// Why the caller may or may not use `permission` here, in a sentence; with policy lines if the caller may read the
-    /// policy.
+    /// An explanation in a sentence; with policy lines if the caller may read the policy.
     #[must_use]
-    pub fn explain_in_words(&self, permission: Permission) -> String {
-        match (self.explain(permission), &self.request.caller) {
-            (Some(why), _) if self.may(Permission::PolicyView) => why.reason,
+    pub fn explain_in_words(&self, permission: Permission, why: Option<&Explanation>) -> String {
+        match (why, &self.request.caller) {
+            (Some(why), _) if self.may(Permission::PolicyView) => why.reason.clone(),
             (Some(why), _) => {
                 let who = plural(self.membership.role);
                 let may = if why.allowed { "may" } else { "may not" };

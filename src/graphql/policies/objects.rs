@@ -268,8 +268,9 @@ fn own_problems(org: OrgId, problems: Vec<LintProblem>) -> Vec<PolicyProblem> {
 /// Whether the caller has a permission, and why.
 pub(super) fn viewer_permission(scope: &Scope, permission: Permission) -> ViewerPermission {
     let allowed = scope.may(permission);
-    let why = scope.explain(permission).filter(|_| scope.may(Permission::PolicyView));
-    let reason = scope.explain_in_words(permission);
+    let why = scope.explain(permission);
+    let reason = scope.explain_in_words(permission, why.as_ref());
+    let why = why.filter(|_| scope.may(Permission::PolicyView));
     let (decided_by, remedy) = why.map_or((None, None), |why| (why.decided_by, why.remedy));
     ViewerPermission { permission, allowed, reason, decided_by, remedy }
 }
