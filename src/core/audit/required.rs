@@ -42,7 +42,8 @@ impl Scope {
         let detail = format!("You do not have the permission {permission} in this organization.");
         let problem = Problem::new(Code::PermissionDenied, detail).with("permission", permission.as_str());
         // Callers who may read the policy also learn which line decided.
-        let Some(why) = self.explain(permission).filter(|_| self.may(Permission::PolicyView)) else {
+        let why = self.may(Permission::PolicyView).then(|| self.explain(permission));
+        let Some(why) = why.flatten() else {
             return Err(self.refused(problem));
         };
         let decided_by = why.decided_by.map_or_else(|| NO_LINE.to_owned(), |line| line.to_string());
