@@ -1,6 +1,6 @@
 // The frame of a plot: values at its left, with a line for each, and labels below. SVG: it follows the theme, and forced
 // colours leave it alone.
-import type { ReactNode } from 'react'
+import type { ReactNode, SVGProps } from 'react'
 import { cx } from './cx'
 
 export interface Mark {
@@ -60,5 +60,17 @@ export function PlotFrame({ label, values, labels, height = 'h-56', children }: 
         ))}
       </div>
     </div>
+  )
+}
+
+/** The entry of a line in a legend. */
+export function LineKey({ look, children }: { look: SVGProps<SVGLineElement>; children: ReactNode }) {
+  return (
+    <span className="inline-flex items-center gap-1.5 text-sm text-muted">
+      <svg viewBox="0 0 20 4" className="h-1 w-5" aria-hidden="true">
+        <line x2="20" y1="2" y2="2" {...look} />
+      </svg>
+      {children}
+    </span>
   )
 }

@@ -7,8 +7,8 @@ export interface StableOrder<Item> {
 }
 
 /**
- * The current records in the displayed order; new ones wait. With `shown` null, the order as given; also while the open
- * record is not displayed, since whoever opened it, or has just created it, looks for it.
+ * The current records in the displayed order; new ones wait. The order as given with `shown` null, and while the open
+ * record is not displayed: it was just opened or created, and must be found.
  */
 export function stableOrder<Item>(
   shown: (string | number)[] | null,

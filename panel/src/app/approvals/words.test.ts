@@ -82,7 +82,7 @@ test('a withdrawn approval names who ended its turn', () => {
   )
 })
 
-test('what has ended no longer waits, whatever its kind', () => {
+test('ended approvals of every kind no longer wait', () => {
   expect(aboutOf({ kind: 'ACTION', status: 'PENDING' })).toBe('The agent wants to do this and waits.')
   for (const status of ['RESOLVED', 'EXPIRED', 'DISMISSED'] as const) {
     expect(aboutOf({ kind: 'ACTION', status })).toBe('The agent asked to do this.')

@@ -1,24 +1,23 @@
 // The matrix with its filters, and beside it the explained cell and the effect of the draft.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Table2 } from 'lucide-react'
-import { type ReactNode, useMemo, useState } from 'react'
+import { type ReactNode, useMemo, useRef, useState } from 'react'
 import { useQuery } from 'urql'
 import { Chip, FilterBar, FilterMenu, NothingMatches } from '../../app/filters'
 import { useOrg } from '../../app/organization'
-import { Panel } from '../../ui/panel'
 import { sayProblem } from '../../ui/toast-store'
 import { AsMember, MemberFilter, useMember } from './as-member'
-import { CellDetails } from './cell-details'
 import { type CellState, filtered, rowsOf, SUBJECTS } from './cells'
-import { type Expectation, expectationsOf, skippedIn } from './expectations'
+import { expectationsOf, skippedIn } from './expectations'
 import { Expectations } from './expectations-view'
 import { Legend } from './legend'
-import { type Cell, isSame } from './lines'
+import type { Cell } from './lines'
 import { Matrix } from './matrix'
 import { fixedReason, subjectName } from './names'
 import { type General, type Permissions, type Policy, type Proposal, UsesQuery } from './queries'
 import type { DraftState } from './use-draft'
 import { DAYS } from './use-proposal'
+import { Why, type WhyHandle } from './why'
 import { Workspace } from './workspace'
 
 interface Props {
@@ -48,7 +47,7 @@ export function MatrixView(props: Props) {
   const set = (change: Partial<typeof filters>) =>
     void navigate({ search: (before) => ({ ...before, ...change }), replace: true })
   const [at, setAt] = useState<Cell | null>(null)
-  const [pointed, point] = useState<Cell | null>(null)
+  const why = useRef<WhyHandle>(null)
   // Also of a draft that only fails expectations of its own.
   const changes = proposal?.ok || proposal?.changes.length ? proposal.changes : undefined
   const [{ data }] = useQuery({
@@ -72,9 +71,6 @@ export function MatrixView(props: Props) {
     if (cell.fixed && cell.own === null) return sayProblem(fixedReason(cell.fixed))
     state.click(cell, cell.allowed)
   }
-  const looked = pointed ?? at
-  const row = rows.find(({ permission }) => permission === looked?.permission)
-  const cell = looked && row?.cells.find((each) => isSame(each, looked))
   return (
     <>
       <FilterBar apart filters={filters} onChange={set} search="Search permissions">
@@ -99,27 +95,16 @@ export function MatrixView(props: Props) {
         beside={
           <>
             {member && <AsMember member={member} rows={rows} />}
-            <Panel title="Why">
-              {cell && row ? (
-                <CellDetails
-                  key={policy.version}
-                  cell={cell}
-                  meaning={row.meaning}
-                  member={cell.subject === member?.role ? member : undefined}
-                  change={changes?.find((change) => isSame(change, cell))}
-                  onOwn={canEdit ? (effect) => state.change({ ...identity(cell), effect }) : null}
-                  expected={expectations.find((each) => isOwn(each) && isSame(each, cell))}
-                  onExpect={
-                    canEdit ? (effect) => state.change({ ...identity(cell), kind: 'e', effect }) : null
-                  }
-                />
-              ) : (
-                <p className="text-sm text-muted">
-                  Point at a cell, or go to it with the arrow keys, to see the line that decides. A click,
-                  Enter or Space changes it in the draft.
-                </p>
-              )}
-            </Panel>
+            <Why
+              rows={rows}
+              expectations={expectations}
+              changes={changes}
+              member={member}
+              version={policy.version}
+              at={at}
+              handle={why}
+              onChange={canEdit ? state.change : null}
+            />
             {children}
             <Expectations
               permissions={permissions}
@@ -138,7 +123,7 @@ export function MatrixView(props: Props) {
             at={at}
             canEdit={canEdit}
             onAt={setAt}
-            onPoint={point}
+            onPoint={(cell) => why.current?.point(cell)}
             onToggle={toggle}
           />
         ) : (
@@ -157,5 +142,3 @@ export function MatrixView(props: Props) {
 }
 
 const ROLES = SUBJECTS.map((value) => ({ value, label: subjectName(value) }))
-const isOwn = ({ line }: Expectation) => line !== null
-const identity = ({ subject, permission }: Cell): Cell => ({ subject, permission })

@@ -8,6 +8,7 @@ import { useZone } from '../../ui/clock'
 import { Empty } from '../../ui/empty'
 import { Select } from '../../ui/inputs'
 import { Panel } from '../../ui/panel'
+import { LineKey } from '../../ui/plot-frame'
 import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 import { absolute, stamp } from '../../ui/time-format'
@@ -107,9 +108,9 @@ function Plots({ rows, range, isDay }: { rows: Load[]; range: [number, number]; 
   return (
     <>
       <div className="rounded-card border border-line p-4">
-        <p className="mb-3 flex flex-wrap gap-4 text-sm text-muted">
-          <Key look={AVERAGE} text="Average" />
-          <Key look={MAXIMUM} text="Highest" />
+        <p className="mb-3 flex flex-wrap gap-4">
+          <LineKey look={AVERAGE}>Average</LineKey>
+          <LineKey look={MAXIMUM}>Highest</LineKey>
         </p>
         <div className="grid gap-x-8 gap-y-4 lg:grid-cols-3">
           {measured.map(({ name, top, format, average, maximum }) => (
@@ -144,17 +145,6 @@ function Plots({ rows, range, isDay }: { rows: Load[]; range: [number, number]; 
         </div>
       </details>
     </>
-  )
-}
-
-function Key({ look, text }: { look: typeof AVERAGE | typeof MAXIMUM; text: string }) {
-  return (
-    <span className="inline-flex items-center gap-1.5">
-      <svg viewBox="0 0 20 4" className="h-1 w-5" aria-hidden="true">
-        <line x2="20" y1="2" y2="2" {...look} />
-      </svg>
-      {text}
-    </span>
   )
 }
 

@@ -8,6 +8,7 @@ import { useOrg } from '../../app/organization'
 import { moneyOf } from '../../app/spending/money'
 import { Empty } from '../../ui/empty'
 import { Panel } from '../../ui/panel'
+import { LineKey } from '../../ui/plot-frame'
 import { Visible } from '../../ui/visible'
 import { NumbersTable } from './numbers-table'
 import { colourAt } from './palette'
@@ -121,12 +122,9 @@ function BudgetOfADay({ whose, values }: { whose: string; values: number[] }) {
   const { currency } = useOrg()
   const amounts = [...new Set(values.map((value) => moneyOf(value, currency)))]
   return (
-    <span className="inline-flex items-center gap-1.5 text-sm text-muted">
-      <svg viewBox="0 0 20 4" className="h-1 w-5" aria-hidden="true">
-        <line x2="20" y1="2" y2="2" {...LINE} />
-      </svg>
+    <LineKey look={LINE}>
       The {whose} budget, spread over the days of the month: {amounts.join(' or ')}
-    </span>
+    </LineKey>
   )
 }
 
