@@ -43,7 +43,12 @@ macro_rules! unread {
              AND m.conversation_id = t.id AND m.seq > COALESCE((SELECT r.seq FROM conversation_reads r \
              WHERE r.organization_id = t.organization_id AND r.conversation_id = t.id AND r.user_id = ",
             $viewer,
-            "), 0) AND ",
+            "), 0) AND m.created_at > ",
+            $now,
+            " - 2592000000 AND m.created_at >= (SELECT n.created_at FROM members n \
+             WHERE n.organization_id = t.organization_id AND n.user_id = ",
+            $viewer,
+            ") AND ",
             to_read!(),
             "))"
         )
