@@ -1,4 +1,4 @@
-import{r as e}from"./rolldown-runtime.js";import{An as t,Cn as n,Dt as r,Ht as i,K as a,Mn as o,Sn as s,T as c,bt as l,xt as u}from"./shared.js";import{D as d,S as f,u as p}from"./shell.js";import{D as m,P as h,g}from"./deciding.js";import{s as _}from"./status.js";import{t as v}from"./whole.js";var y=i({node:[[`path`,{d:`M5 12h14`}],[`path`,{d:`m12 5 7 7-7 7`}]]}),b=e(o(),1),x=t(),S=c(`
+import{r as e}from"./rolldown-runtime.js";import{An as t,Cn as n,Dt as r,Ht as i,K as a,Mn as o,Sn as s,T as c,bt as l,xt as u}from"./shared.js";import{T as d,b as f,c as p}from"./shell.js";import{D as m,P as h,g}from"./deciding.js";import{s as _}from"./status.js";import{t as v}from"./whole.js";var y=i({node:[[`path`,{d:`M5 12h14`}],[`path`,{d:`m12 5 7 7-7 7`}]]}),b=e(o(),1),x=t(),S=c(`
   query NextApproval($orgId: Id!) {
     approvalFeed(orgId: $orgId, status: [PENDING], snoozed: false, sort: RISK, limit: 1) { data { id title } }
   }

@@ -1,4 +1,4 @@
-import{r as e}from"./rolldown-runtime.js";import{An as t,Mn as n,T as r}from"./shared.js";import{D as i,u as a}from"./shell.js";import{l as o}from"./fields.js";var s=e(n(),1),c=[`anthropic`,`openai`],l=r(`
+import{r as e}from"./rolldown-runtime.js";import{An as t,Mn as n,T as r}from"./shared.js";import{T as i,c as a}from"./shell.js";import{l as o}from"./fields.js";var s=e(n(),1),c=[`anthropic`,`openai`],l=r(`
   query KnownModels($orgId: Id!) {
     agentFeed(orgId: $orgId, limit: 200) { data { id resolvedModel offeredModels { id } } }
   }

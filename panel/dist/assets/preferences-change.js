@@ -1,4 +1,4 @@
-import{C as e,T as t,h as n,m as r,ut as i,zt as a}from"./shared.js";import{_ as o}from"./shell.js";var s=t(`
+import{C as e,T as t,h as n,m as r,ut as i,zt as a}from"./shared.js";import{h as o}from"./shell.js";var s=t(`
   query ShellPreferences { viewer { preferences } }
 `),c=t(`
   mutation SetPreferences($preferences: JSON!) {

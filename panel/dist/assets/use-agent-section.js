@@ -1,4 +1,4 @@
-import{T as e,_ as t}from"./shared.js";import{D as n}from"./shell.js";import{t as r}from"./sections.js";var i=e(`
+import{T as e,_ as t}from"./shared.js";import{T as n}from"./shell.js";import{t as r}from"./sections.js";var i=e(`
   fragment SettingsFields on Agent @_unmask {
     id name role description instructions serverId imageId revision
     language responseFormat responseStyle noEmoji singleMessage

@@ -1,4 +1,4 @@
-import{a as e,d as t,f as n,m as r,o as i,p as a,s as o,u as s}from"./deciding.js";import{An as c,Cn as l,T as u,bt as d,kt as f}from"./shared.js";import{D as p,u as m}from"./shell.js";import{_ as h,s as g}from"./status.js";var _=c(),v=u(`
+import{a as e,d as t,f as n,m as r,o as i,p as a,s as o,u as s}from"./deciding.js";import{An as c,Cn as l,T as u,bt as d,kt as f}from"./shared.js";import{T as p,c as m}from"./shell.js";import{_ as h,s as g}from"./status.js";var _=c(),v=u(`
   query AroundApproval($orgId: Id!, $conversationId: Id!, $aroundSeq: Int!) {
     messages(orgId: $orgId, conversationId: $conversationId, aroundSeq: $aroundSeq, limit: 8) {
       data { id seq role kind content authorName createdAt }
