@@ -109,7 +109,7 @@ function Frame() {
           {org && <StopAction />}
           {refused ? (
             <Suspense>
-              <PlaceRefused place={refused} />
+              <PlaceRefused key={refused.id} place={refused} />
             </Suspense>
           ) : isKnown ? (
             <Outlet />
