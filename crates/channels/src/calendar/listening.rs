@@ -5,7 +5,7 @@ use std::{
     convert::Infallible,
 };
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{Timestamp, ToSpan, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 
 use super::{Account, Calendars, NO_CALENDAR, Object, Seen};
@@ -63,8 +63,8 @@ struct Listener<'a> {
     position: Position,
     /// The zones of calendars.
     zones: HashMap<String, TimeZone>,
-    /// The account's addresses.
-    addresses: Vec<String>,
+    /// The account's addresses, once they are known.
+    addresses: Option<Vec<String>>,
     /// The reminders that came in, with the starts of their events.
     reminded: BTreeSet<(Timestamp, String)>,
     /// The sink takes no more.
@@ -85,7 +85,7 @@ pub async fn listen(
         sink,
         position,
         zones: HashMap::new(),
-        addresses: Vec::new(),
+        addresses: None,
         reminded: BTreeSet::new(),
         is_stopped: false,
     };
@@ -112,8 +112,8 @@ pub async fn listen(
 impl Listener<'_> {
     /// Reads all calendars. One that can't be read does not hold up the others.
     async fn poll(&mut self) -> Result<(), Failure> {
-        if self.addresses.is_empty() {
-            self.addresses = self.account.addresses().await?;
+        if self.addresses.is_none() {
+            self.addresses = Some(self.account.addresses().await?);
         }
         let (calendars, mut failed) = (self.calendars, Ok(()));
         for calendar in &calendars.config.calendars {
@@ -153,11 +153,17 @@ impl Listener<'_> {
         changes.changed.retain(|one| {
             self.position.events.get(&target(&one.event)).is_none_or(|known| known.version != one.version)
         });
+        // Not every server says when an event was changed, and authors' clocks may be wrong.
+        let since = if changes.is_whole { seen.until.checked_sub(1.hour()).ok() } else { None };
         for some in changes.changed.chunks(bounds::LIST / 2) {
             let objects = self.account.fetch(&calendar.id, some).await?;
             let mut messages = Vec::new();
             for object in &objects {
                 let read = Calendar::read(&object.text, "");
+                let modified = read.events.iter().filter_map(|event| event.modified).max();
+                if modified.is_some_and(|modified| since.is_some_and(|since| modified < since)) {
+                    continue;
+                }
                 let Some(message) = change(calendar, object, &read) else { continue };
                 self.position.note(target(&object.event), object.version.clone(), &message);
                 if !read.is_ours() {
@@ -201,7 +207,8 @@ impl Listener<'_> {
             let read = Calendar::read(&object.text, "");
             for occurrence in read.occurrences(&zone, now, until) {
                 let declines = occurrence.event.attendees.iter().any(|one| {
-                    one.declines() && self.addresses.iter().any(|own| own.eq_ignore_ascii_case(&one.address))
+                    let mut own = self.addresses.iter().flatten();
+                    one.declines() && own.any(|own| own.eq_ignore_ascii_case(&one.address))
                 });
                 let Some(message) = reminder(calendar, &object, &read, &occurrence, &zone) else { continue };
                 let key = (occurrence.start, message.key.clone().unwrap_or_default());
@@ -315,5 +322,25 @@ fn inbound(
         files: Vec::new(),
         at: Timestamp::UNIX_EPOCH,
         source: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::calendar::to_icalendar;
+
+    /// A sample is an object of a CalDAV server, or an event of Google.
+    #[test]
+    fn samples() {
+        muster_samples::check("calendar", |bytes| {
+            let decoded = match muster_json::from_slice::<Value>(bytes) {
+                Ok(event) => decode(&to_icalendar(&event)),
+                Err(_) => decode(std::str::from_utf8(bytes).unwrap()),
+            };
+            crate::samples::summarize(&Ok(decoded.map(|message| Event::Message(Box::new(message)))))
+        });
     }
 }

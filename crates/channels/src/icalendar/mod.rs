@@ -228,6 +228,8 @@ pub struct Event {
     /// The first ones.
     pub attendees: Vec<Attendee>,
     pub categories: Vec<String>,
+    /// When its author changed it, by the author's clock.
+    pub modified: Option<Timestamp>,
     /// Left by Muster's last change.
     pub marker: Marker,
 }
@@ -324,6 +326,10 @@ impl Event {
             "CATEGORIES" => {
                 let room = bounds::LIST.saturating_sub(self.categories.len());
                 self.categories.extend(line.text().split(',').take(room).map(|one| one.trim().to_owned()));
+            }
+            "DTSTAMP" | "LAST-MODIFIED" => {
+                let at = Moment::read(line).and_then(|at| at.instant(&TimeZones::default(), &TimeZone::UTC));
+                self.modified = self.modified.max(at);
             }
             "X-MUSTER-ACTION" => self.marker.action = line.text(),
             "X-MUSTER-STATE" => self.marker.fingerprint = line.text(),
