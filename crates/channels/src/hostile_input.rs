@@ -269,17 +269,27 @@ fn imap_servers() {
 #[test]
 fn calendar_servers() {
     let wrapped = |shape: String| {
-        let data = format!("<d:multistatus xmlns:d=\"DAV:\" xmlns:c=\"urn:ietf:params:xml:ns:caldav\"><d:response>\
-            <d:href>{shape}</d:href><d:propstat><d:prop><c:calendar-data>{shape}</c:calendar-data></d:prop>");
+        let data = format!(
+            "<d:multistatus xmlns:d=\"DAV:\" xmlns:c=\"urn:ietf:params:xml:ns:caldav\"><d:response>\
+            <d:href>{shape}</d:href><d:propstat><d:prop><c:calendar-data>{shape}</c:calendar-data></d:prop>"
+        );
         vec![shape.clone(), data, format!("<a {shape}"), format!("<![CDATA[{shape}")]
     };
     check_all("WebDAV", sample_long_forms(wrapped), |text| drop(Multistatus::read(text.as_bytes())));
-    for element in ["<d:response/>", "<d:response>", "<d:response><d:propstat><d:prop><d:getetag/></d:prop></d:propstat></d:response>"] {
-        let text = format!("<d:multistatus xmlns:d=\"DAV:\">{}</d:multistatus>", element.repeat((1 << 20) / element.len()));
+    for element in [
+        "<d:response/>",
+        "<d:response>",
+        "<d:response><d:propstat><d:prop><d:getetag/></d:prop></d:propstat></d:response>",
+    ] {
+        let text = format!(
+            "<d:multistatus xmlns:d=\"DAV:\">{}</d:multistatus>",
+            element.repeat((1 << 20) / element.len())
+        );
         check("WebDAV", text, MEMORY_PER_BYTE, |text| drop(Multistatus::read(text.as_bytes())));
     }
     let object = |shape: String| {
-        let line = |name: &str| format!("BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART:20261201T100000Z\n{name}:{shape}\n");
+        let line =
+            |name: &str| format!("BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART:20261201T100000Z\n{name}:{shape}\n");
         ["RRULE", "EXDATE", "RDATE", "ATTENDEE", "CATEGORIES", "RECURRENCE-ID"].map(line).to_vec()
     };
     check_all("iCalendar", sample_long_forms(object), |text| drop(calendar::decode(&text)));

@@ -54,11 +54,11 @@ use jiff::Timestamp;
 pub use self::{
     contract::{
         Abilities, Action, ActionCall, Attachment, Bounce, Button, ButtonPress, CalendarAccount,
-        CalendarConfig, Cause, Choice, Config, Content, Cursor, Dialect, DiscordConfig, EmailConfig, Event, Failure, Files, Identity, Inbound, Inlet, Kind,
-        Limit, Link, Longest, MailServer, MemoryBudget, MemoryGrant, NamedId, OneLine, Origin, Part,
-        Participants, Proof, RawRequest, Reading, Receipt, Received, Refusal, RemoteFile, Rendered, Reply,
-        Scope, Sink, Skipped, SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped, TelegramConfig,
-        Thread, Traits, Transport, Unit, WebhookConfig,
+        CalendarConfig, Cause, Choice, Config, Content, Cursor, Dialect, DiscordConfig, EmailConfig, Event,
+        Failure, Files, Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer, MemoryBudget,
+        MemoryGrant, NamedId, OneLine, Origin, Part, Participants, Proof, RawRequest, Reading, Receipt,
+        Received, Refusal, RemoteFile, Rendered, Reply, Scope, Sink, Skipped, SlackConfig, SlackInlet,
+        SlackTokenError, Spool, Stopped, TelegramConfig, Thread, Traits, Transport, Unit, WebhookConfig,
     },
     email::{TOPMOST as TOPMOST_RESULTS, origin as email_origin},
     markdown::{render, render_plain},

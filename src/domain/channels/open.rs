@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use async_graphql::MaybeUndefined;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use muster_channels::{
-    CalendarAccount, CalendarConfig, Choice, Config, DiscordConfig, EmailConfig, Kind, MailServer, SlackConfig, SlackInlet, TelegramConfig, Transport,
-    WebhookConfig,
+    CalendarAccount, CalendarConfig, Choice, Config, DiscordConfig, EmailConfig, Kind, MailServer,
+    SlackConfig, SlackInlet, TelegramConfig, Transport, WebhookConfig,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;

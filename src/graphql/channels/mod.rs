@@ -4,8 +4,8 @@ mod record;
 
 use async_graphql::{Context, InputObject, Object, SimpleObject};
 
-pub use self::record::Channel;
 use self::record::CalendarChoice;
+pub use self::record::Channel;
 use crate::{
     base::{
         enums::{RecordKind, SortOrder},

@@ -36,11 +36,13 @@ impl CalDav {
         let start = self.0.propfind("", 0, start).await?;
         let found = match (first(&start, home), first(&start, "d:current-user-principal/d:href")) {
             (None, Some(principal)) => {
-                first(&self.0.propfind(principal, 0, "<c:calendar-home-set/>").await?, home).map(str::to_owned)
+                first(&self.0.propfind(principal, 0, "<c:calendar-home-set/>").await?, home)
+                    .map(str::to_owned)
             }
             (home, _) => home.map(str::to_owned),
         };
-        let listed = self.0.propfind(&found.unwrap_or_default(), 1, "<d:resourcetype/><d:displayname/>").await?;
+        let listed =
+            self.0.propfind(&found.unwrap_or_default(), 1, "<d:resourcetype/><d:displayname/>").await?;
         let calendars = listed.resources.iter().filter(|resource| resource.has("d:resourcetype/c:calendar"));
         let choices = calendars.map(|resource| -> Result<Choice, Failure> {
             let id = self.path(resource)?;
@@ -137,7 +139,12 @@ impl CalDav {
     }
 
     /// The objects with an event around this time.
-    pub async fn around(&self, calendar: &str, from: Timestamp, to: Timestamp) -> Result<Vec<Object>, Failure> {
+    pub async fn around(
+        &self,
+        calendar: &str,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<Object>, Failure> {
         let [from, to] = [from, to].map(|at| at.strftime("%Y%m%dT%H%M%SZ").to_string());
         let body = format!(
             "<c:calendar-query {NAMESPACES}>{CONTENT}<c:filter><c:comp-filter name=\"VCALENDAR\">\

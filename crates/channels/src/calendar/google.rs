@@ -122,11 +122,18 @@ impl Google {
     }
 
     /// The events that begin around this time, each of a series apart.
-    pub async fn around(&self, calendar: &str, from: Timestamp, to: Timestamp) -> Result<Vec<Object>, Failure> {
+    pub async fn around(
+        &self,
+        calendar: &str,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<Object>, Failure> {
         let (from, to) = (from.to_string(), to.to_string());
-        let query = [("timeMin", &*from), ("timeMax", &*to), ("singleEvents", "true"), ("maxResults", "1000")];
+        let query =
+            [("timeMin", &*from), ("timeMax", &*to), ("singleEvents", "true"), ("maxResults", "1000")];
         let found = self.get(&["calendars", calendar, "events"], &query).await?.done()?;
-        let is_declined = |event: &&Value| event["attendees"].as_array().is_some_and(|all| all.iter().any(declines));
+        let is_declined =
+            |event: &&Value| event["attendees"].as_array().is_some_and(|all| all.iter().any(declines));
         Ok(items(&found).filter(|event| !is_declined(event)).filter_map(read).collect())
     }
 
@@ -141,7 +148,8 @@ impl Google {
         });
         mark(&mut event, id);
         let query = [("sendUpdates", "none")];
-        let answer = self.call(Method::POST, &["calendars", calendar, "events"], &query, Some((&event, None))).await?;
+        let answer =
+            self.call(Method::POST, &["calendars", calendar, "events"], &query, Some((&event, None))).await?;
         // It was created before.
         if answer.status != 409 {
             answer.done()?;
@@ -149,7 +157,13 @@ impl Google {
         Ok(own)
     }
 
-    pub async fn change(&self, calendar: &str, event: &str, id: &str, change: &Change) -> Result<(), Failure> {
+    pub async fn change(
+        &self,
+        calendar: &str,
+        event: &str,
+        id: &str,
+        change: &Change,
+    ) -> Result<(), Failure> {
         let path = ["calendars", calendar, "events", event];
         let mut found = self.get(&path, &[]).await?.done()?;
         if found["extendedProperties"]["private"]["musterAction"] == id {
@@ -164,7 +178,10 @@ impl Google {
         let changed = fields.iter().chain(&["extendedProperties"]);
         let patch: Value = changed.map(|field| ((*field).to_owned(), found[*field].clone())).collect();
         let version = found["etag"].as_str();
-        self.call(Method::PATCH, &path, &[("sendUpdates", "none")], Some((&patch, version))).await?.done().map(drop)
+        self.call(Method::PATCH, &path, &[("sendUpdates", "none")], Some((&patch, version)))
+            .await?
+            .done()
+            .map(drop)
     }
 
     async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Answer, Failure> {
@@ -262,7 +279,9 @@ fn edit(event: &mut Value, change: &Change) -> Result<(), Cause> {
         Change::Move { start, end } => {
             let end = match end {
                 Some(end) => *end,
-                None => Calendar::read(&to_icalendar(event), "").end_from(*start).ok_or("The event has no time.")?,
+                None => Calendar::read(&to_icalendar(event), "")
+                    .end_from(*start)
+                    .ok_or("The event has no time.")?,
             };
             if !start.is_before(end) {
                 return Err("The event must end after its start, and both are times or both are days.".into());
@@ -355,7 +374,8 @@ fn moment_line(name: &str, moment: &Value) -> Option<String> {
 fn person_line(name: &str, person: &Value) -> Option<String> {
     let plain = |text: &str| text.replace(['\r', '\n', '"'], " ");
     let email = plain(person["email"].as_str()?);
-    let common = person["displayName"].as_str().map(|name| format!(";CN=\"{}\"", plain(name))).unwrap_or_default();
+    let common =
+        person["displayName"].as_str().map(|name| format!(";CN=\"{}\"", plain(name))).unwrap_or_default();
     let status = person["responseStatus"].as_str().map(|status| match status {
         "accepted" => ";PARTSTAT=ACCEPTED",
         "declined" => ";PARTSTAT=DECLINED",

@@ -139,7 +139,8 @@ impl Listener<'_> {
             }
             Some(seen) => self.take_changes(calendar, &seen).await?,
         }
-        let tokens = |position: &Position| position.calendars.get(&calendar.id).map(|seen| seen.token.clone());
+        let tokens =
+            |position: &Position| position.calendars.get(&calendar.id).map(|seen| seen.token.clone());
         // The time alone only narrows a later search.
         if tokens(&before) != tokens(&self.position) || before.count != self.position.count {
             self.admit(Vec::new(), true).await?;

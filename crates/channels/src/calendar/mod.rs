@@ -161,7 +161,8 @@ impl Account {
 }
 
 /// What is missing before anything can come in.
-const NO_ACCOUNT: &str = "No account is connected. Connect a Google account, or set the address of a CalDAV server.";
+const NO_ACCOUNT: &str =
+    "No account is connected. Connect a Google account, or set the address of a CalDAV server.";
 const NO_CALENDAR: &str = "No calendar is chosen, so nothing comes in.";
 
 impl Calendars {

@@ -17,8 +17,8 @@ mod transport;
 pub use self::memory::Unlimited;
 pub use self::{
     config::{
-        CalendarAccount, CalendarConfig, Config, DiscordConfig, EmailConfig, MailServer, SlackConfig, SlackInlet, SlackTokenError,
-        TelegramConfig, WebhookConfig,
+        CalendarAccount, CalendarConfig, Config, DiscordConfig, EmailConfig, MailServer, SlackConfig,
+        SlackInlet, SlackTokenError, TelegramConfig, WebhookConfig,
     },
     failure::{Cause, Failure, Refusal},
     inbound::{

@@ -1,9 +1,6 @@
 //! Calls to a WebDAV server. Its address is the tenant's, so it is guarded, and the password goes nowhere else.
 
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Method,
-    header::CONTENT_TYPE,
-};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header::CONTENT_TYPE};
 use jiff::Timestamp;
 use reqwest::Request;
 use secrecy::{ExposeSecret, SecretString};
@@ -83,7 +80,8 @@ impl DavClient {
         media_type: &'static str,
         content: String,
     ) -> Result<HttpResponse, Failure> {
-        let value = HeaderValue::from_str(value).map_err(|_| Failure::NotSent("The server's ETag is invalid.".into()))?;
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| Failure::NotSent("The server's ETag is invalid.".into()))?;
         let headers = [(condition, value), (CONTENT_TYPE, HeaderValue::from_static(media_type))];
         let mut request = self.request(Method::PUT, href, headers.into_iter().collect())?;
         *request.body_mut() = Some(content.into());
@@ -107,7 +105,13 @@ impl DavClient {
         }
     }
 
-    async fn query(&self, method: &[u8], href: &str, depth: u8, body: String) -> Result<HttpResponse, Failure> {
+    async fn query(
+        &self,
+        method: &[u8],
+        href: &str,
+        depth: u8,
+        body: String,
+    ) -> Result<HttpResponse, Failure> {
         let method = Method::from_bytes(method).map_err(|_| Failure::Refused("This is no method.".into()))?;
         let headers = [
             (HeaderName::from_static("depth"), HeaderValue::from(u16::from(depth))),
@@ -126,7 +130,9 @@ impl DavClient {
 
     async fn call(&self, request: Request) -> Result<HttpResponse, Failure> {
         if !self.network.guard.may_have_secrets(request.url()).await? {
-            return Err(Failure::Refused("A password is only sent over TLS: the address must begin with https://.".into()));
+            return Err(Failure::Refused(
+                "A password is only sent over TLS: the address must begin with https://.".into(),
+            ));
         }
         // As many bytes as a vendor's answer.
         self.network.guard.call_within(request, 8 << 20).await

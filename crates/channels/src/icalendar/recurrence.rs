@@ -54,7 +54,13 @@ impl Calendar {
 
 impl Event {
     /// Its starts, of which some may be earlier or later.
-    fn starts(&self, calendar: &Calendar, local: &TimeZone, from: Timestamp, to: Timestamp) -> Vec<Timestamp> {
+    fn starts(
+        &self,
+        calendar: &Calendar,
+        local: &TimeZone,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Vec<Timestamp> {
         let zones = &calendar.zones;
         let Some(begin) = &self.begin else { return Vec::new() };
         let to_instant = |at: DateTime| zones.instant(&begin.zone, at, local);
@@ -92,7 +98,8 @@ fn expand(begin: DateTime, rule: &str, from: Timestamp, to: Timestamp) -> Option
         return None;
     }
     // An attacker's rule could have thousands of times a day.
-    let times = ["BYHOUR", "BYMINUTE", "BYSECOND"].map(|name| value(name).map_or(1, |all| all.split(',').count()));
+    let times =
+        ["BYHOUR", "BYMINUTE", "BYSECOND"].map(|name| value(name).map_or(1, |all| all.split(',').count()));
     if times.iter().product::<usize>() > bounds::LIST {
         return None;
     }
@@ -102,7 +109,8 @@ fn expand(begin: DateTime, rule: &str, from: Timestamp, to: Timestamp) -> Option
     // No zone is farther away from UTC.
     let (from, to) = (from.checked_sub(24.hours()).ok()?, to.checked_add(24.hours()).ok()?);
     // An attacker's rule could begin in the year 1.
-    let starts = set.into_iter().take(10_000).filter_map(|start| Timestamp::from_second(start.timestamp()).ok());
+    let starts =
+        set.into_iter().take(10_000).filter_map(|start| Timestamp::from_second(start.timestamp()).ok());
     let starts = starts.skip_while(|start| *start < from).take_while(|start| *start <= to);
     Some(starts.take(1_000).map(|start| Offset::UTC.to_datetime(start)).collect())
 }
@@ -149,7 +157,8 @@ mod tests {
                      RECURRENCE-ID:20261202T100000Z\nDTSTART:20261202T150000Z\nEND:VEVENT\nBEGIN:VEVENT\nUID:1\n\
                      RECURRENCE-ID:20261203T100000Z\nDTSTART:20261203T100000Z\nSTATUS:CANCELLED";
         let found = starts(moved, "2026-12-01T00:00:00Z", "2026-12-31T00:00:00Z");
-        let expected = ["2026-12-01T10:00:00Z 2026-12-01T10:00:00Z", "2026-12-02T10:00:00Z 2026-12-02T15:00:00Z"];
+        let expected =
+            ["2026-12-01T10:00:00Z 2026-12-01T10:00:00Z", "2026-12-02T10:00:00Z 2026-12-02T15:00:00Z"];
         assert_eq!(found, expected);
     }
 

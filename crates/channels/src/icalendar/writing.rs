@@ -18,7 +18,8 @@ impl At {
         let text = text.trim();
         let at = text.parse().map(Self::Time).or_else(|_| Date::strptime("%Y-%m-%d", text).map(Self::Day));
         at.map_err(|_| {
-            format!("`{text}` is neither a time with its zone, such as 2026-12-01T10:00:00+01:00, nor a day.").into()
+            format!("`{text}` is neither a time with its zone, such as 2026-12-01T10:00:00+01:00, nor a day.")
+                .into()
         })
     }
 
@@ -105,7 +106,10 @@ pub fn new_calendar(id: &str, new: &NewEvent, organizer: Option<&str>, now: Time
     // Only an event with an organizer has attendees.
     if let Some(organizer) = organizer.filter(|_| !new.invited.is_empty()) {
         lines.push(format!("ORGANIZER:mailto:{organizer}"));
-        let invited = new.invited.iter().map(|address| format!("ATTENDEE;PARTSTAT=NEEDS-ACTION;RSVP=TRUE:mailto:{address}"));
+        let invited = new
+            .invited
+            .iter()
+            .map(|address| format!("ATTENDEE;PARTSTAT=NEEDS-ACTION;RSVP=TRUE:mailto:{address}"));
         lines.extend(invited);
     }
     lines.extend(["END:VEVENT".to_owned(), "END:VCALENDAR".to_owned()]);
@@ -309,7 +313,13 @@ mod tests {
         let start = At::parse("2026-12-02T10:00:00Z").unwrap();
         let now = NOW.parse().unwrap();
         let moved = apply(theirs, "a2", &Change::Move { start, end: None }, now).unwrap();
-        for line in ["SEQUENCE:5", "X-OTHER:kept", "DTSTART:20261202T100000Z", "DTEND:20261202T113000Z", "DURATION:PT1M"] {
+        for line in [
+            "SEQUENCE:5",
+            "X-OTHER:kept",
+            "DTSTART:20261202T100000Z",
+            "DTEND:20261202T113000Z",
+            "DURATION:PT1M",
+        ] {
             assert!(moved.lines().any(|other| other == line), "{line}: {moved}");
         }
         let read = Calendar::read(&moved, "");
@@ -320,8 +330,12 @@ mod tests {
         let addresses = vec!["me@a.test".to_owned()];
         let accepted = Change::Answer { partstat: Partstat::Accepted, addresses };
         let answered = apply(theirs, "a3", &accepted, now).unwrap();
-        assert!(unfold(&answered).contains("ATTENDEE;CN=\"Lo, Me\";PARTSTAT=ACCEPTED:mailto:Me@a.test\n"), "{answered}");
-        let stranger = Change::Answer { partstat: Partstat::Accepted, addresses: vec!["cy@c.test".to_owned()] };
+        assert!(
+            unfold(&answered).contains("ATTENDEE;CN=\"Lo, Me\";PARTSTAT=ACCEPTED:mailto:Me@a.test\n"),
+            "{answered}"
+        );
+        let stranger =
+            Change::Answer { partstat: Partstat::Accepted, addresses: vec!["cy@c.test".to_owned()] };
         assert!(apply(theirs, "a4", &stranger, now).is_err());
         let recurring = theirs.replace("SEQUENCE:4", "RRULE:FREQ=DAILY");
         assert!(apply(&recurring, "a5", &Change::Move { start, end: None }, now).is_err());

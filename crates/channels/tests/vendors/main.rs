@@ -7,6 +7,7 @@
     reason = "in tests a panic is a failure, and what is spawned ends with the test"
 )]
 
+mod calendar;
 mod clients;
 mod code_host;
 mod discord;
