@@ -185,6 +185,6 @@ fn choose<'a>(calendars: &'a Calendars, named: &str) -> Result<&'a str, Failure>
     let found = chosen.iter().find(|calendar| calendar.id == named || calendar.name == named);
     let names = || chosen.iter().map(|calendar| &*calendar.name).collect::<Vec<_>>().join(", ");
     found.map(|calendar| &*calendar.id).ok_or_else(|| {
-        Failure::Refused(format!("There is no calendar \"{named}\" here. There are: {}", names()).into())
+        Failure::Refused(format!("The channel has no calendar \"{named}\". It has: {}", names()).into())
     })
 }

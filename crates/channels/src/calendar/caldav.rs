@@ -155,7 +155,7 @@ impl CalDav {
     }
 
     async fn objects(&self, calendar: &str, body: String) -> Result<Vec<Object>, Failure> {
-        let refused = || Failure::Refused("The server is no CalDAV server.".into());
+        let refused = || Failure::Refused("The server does not speak CalDAV.".into());
         let found = self.0.report(calendar, 1, body).await?.ok_or_else(refused)?;
         let mut objects = Vec::new();
         for resource in &found.resources {

@@ -314,7 +314,7 @@ fn mark(event: &mut Value, id: &str) {
     event["extendedProperties"]["private"]["musterState"] = state.into();
 }
 
-/// `None`: it is no event.
+/// `None`: it is something else than an event.
 fn read(event: &Value) -> Option<Object> {
     let id = event["id"].as_str()?;
     let series = event["recurringEventId"].as_str().unwrap_or(id);

@@ -245,7 +245,7 @@ pub fn decode(text: &str) -> Option<Inbound> {
     change(&calendar, &object, &Calendar::read(text, ""))
 }
 
-/// The message about a new or changed event. `None`: it is no event.
+/// The message about a new or changed event. `None`: it is something else.
 fn change(calendar: &Choice, object: &Object, read: &Calendar) -> Option<Inbound> {
     let words = escape_notes(&read.describe());
     let (event, version) = (&object.event, &object.version);

@@ -90,7 +90,7 @@ impl Event {
     }
 }
 
-/// The local starts that a rule gives around this time. `None`: there is no rule, or none that can be expanded.
+/// The local starts that a rule gives around this time. `None`: no rule, or one that is not expanded.
 fn expand(begin: DateTime, rule: &str, from: Timestamp, to: Timestamp) -> Option<Vec<DateTime>> {
     let parts = || rule.split(';').filter(|part| !part.is_empty() && !part.starts_with("UNTIL="));
     let value = |name: &str| parts().find_map(|part| part.strip_prefix(name)?.strip_prefix('='));

@@ -280,7 +280,7 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
     setup: [
       'Create an account for the agent alone, and share with it the calendars that it is to see.',
       'At a CalDAV server, enter its address and the account below. Some servers need an app password.',
-      'After connecting, connect the Google account if there is no server, and choose the calendars on the channel’s page.',
+      'After connecting the channel, connect the Google account if you use Google, and choose the calendars on the channel’s page.',
     ],
     groups: CALENDAR,
   },
