@@ -113,7 +113,7 @@ pub(super) async fn ask_vendor(core: &Arc<Core>, channel: &Model, secrets: Opene
 /// Lists what people choose from for a channel's settings, such as calendars.
 ///
 /// # Errors
-/// `NOT_FOUND`; `NOT_SUPPORTED` for a transport without choices; `UNAVAILABLE` if the vendor does not list them.
+/// `NOT_FOUND`; `NOT_SUPPORTED` for a transport that carries nothing yet; `UNAVAILABLE` if the vendor gives no list.
 pub async fn choices(scope: &Scope, id: ChannelId) -> Result<Vec<Choice>> {
     let found = rows::connected(scope).filter(Column::Id.eq(id)).one(scope.core.db.read()).await?;
     let channel = found.ok_or_else(|| Problem::not_found("channel", id))?;

@@ -1,11 +1,6 @@
 //! Tests of calendars against radicale, xandikos, and the fake Google. A person edits beside, with the caldav library.
 
-use std::{
-    future::ready,
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-    time::Duration,
-};
+use std::{future::ready, net::SocketAddr, sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use jiff::{Timestamp, ToSpan};
@@ -15,75 +10,20 @@ use muster_channels::{
 };
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::{net::TcpStream, process::Child, sync::mpsc::UnboundedReceiver};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::{
+    caldav::{CalDav, PASSWORD, USER},
     discord::{listen, outwait},
     fakes::google_calendar::{EVENTS, Shared, TOKEN, google_calendar, invitation, refusal},
-    peers::{json_lines, node, on_this_machine, peer, python},
+    peers::{json_lines, node, on_this_machine},
     support::{SinkCall, TestSink, open_network},
 };
 
-const USER: &str = "me@a.test";
-
-/// A CalDAV server.
-struct Server {
-    url: String,
-    /// Its calendar.
-    calendar: String,
-    _process: Child,
-    _folder: TempDir,
-}
-
-impl Server {
-    async fn start(name: &str) -> Self {
-        let folder = TempDir::new().unwrap();
-        let at = |path: &str| folder.path().join(path).display().to_string();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = python();
-        if name == "radicale" {
-            std::fs::write(at("users"), format!("{USER}:secret\n")).unwrap();
-            command.args(["-m", "radicale", "--server-hosts", &format!("127.0.0.1:{port}")]);
-            command.args(["--auth-type", "htpasswd", "--auth-htpasswd-encryption", "plain"]);
-            command.args([
-                "--auth-htpasswd-filename",
-                &at("users"),
-                "--storage-filesystem-folder",
-                &at("store"),
-            ]);
-        } else {
-            command.args(["-m", "xandikos", "--defaults", "-d", &at("store")]);
-            command.args(["-l", "127.0.0.1", "-p", &port.to_string()]);
-        }
-        let process = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        let process = process.spawn().unwrap();
-        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        let url = format!("http://127.0.0.1:{port}/");
-        let mut server = Self { url, calendar: String::new(), _process: process, _folder: folder };
-        server.person(&["make", "Rota"]).await;
-        server.calendar = server.open(None, "secret").choices().await.unwrap()[0].id.clone();
-        server
-    }
-
-    /// What a person does.
-    async fn person(&self, command: &[&str]) -> Vec<Value> {
-        let mut client = peer("calendar_client.py");
-        client.args([&*self.url, USER, "secret"]).args(command);
-        json_lines(client, "").await
-    }
-
-    async fn add(&self, uid: &str, title: &str, start: &str, end: &str, invited: &[&str]) {
-        self.person(&[&["add", &*self.calendar, uid, title, start, end][..], invited].concat()).await;
-    }
-
-    fn open(&self, lead: Option<Duration>, pass: &str) -> Arc<dyn Transport> {
-        let account =
-            CalendarAccount::CalDav { url: self.url.clone(), user: USER.to_owned(), pass: pass.into() };
-        calendars(account, &self.calendar, lead, None)
-    }
+fn open_at(server: &CalDav, lead: Option<Duration>, pass: &str) -> Arc<dyn Transport> {
+    let account =
+        CalendarAccount::CalDav { url: server.url.clone(), user: USER.to_owned(), pass: pass.into() };
+    calendars(account, &server.calendar, lead, None)
 }
 
 fn calendars(
@@ -159,8 +99,8 @@ fn soon(minutes: i64) -> String {
 }
 
 async fn syncs(name: &str) {
-    let server = Server::start(name).await;
-    let calendar = server.open(None, "secret");
+    let server = CalDav::start(name).await;
+    let calendar = open_at(&server, None, PASSWORD);
     assert_eq!(calendar.probe().await.unwrap().warnings, Vec::<String>::new());
     server.add("old", "Old", "2026-11-01T10:00:00+00:00", "2026-11-01T11:00:00+00:00", &[]).await;
     let (sink, mut calls) = TestSink::new(99);
@@ -195,8 +135,8 @@ async fn syncs(name: &str) {
     acts(&server).await;
 }
 
-async fn acts(server: &Server) {
-    let calendar = server.open(None, "secret");
+async fn acts(server: &CalDav) {
+    let calendar = open_at(server, None, PASSWORD);
     let (sink, mut calls) = TestSink::new(99);
     listen(&*calendar, None, &sink, async {
         position(&mut calls).await;
@@ -236,8 +176,8 @@ async fn xandikos_is_synchronized() {
 
 #[tokio::test]
 async fn reminders_come_once_for_each_start() {
-    let server = Server::start("radicale").await;
-    let calendar = server.open(Some(Duration::from_mins(15)), "secret");
+    let server = CalDav::start("radicale").await;
+    let calendar = open_at(&server, Some(Duration::from_mins(15)), PASSWORD);
     server.add("e1", "Tea", &soon(10), &soon(20), &[]).await;
     server.add("e2", "Later", &soon(60), &soon(70), &[]).await;
     let (sink, mut calls) = TestSink::new(99);
@@ -263,8 +203,8 @@ async fn reminders_come_once_for_each_start() {
 
 #[tokio::test]
 async fn wrong_passwords_and_open_connections_are_refused() {
-    let server = Server::start("radicale").await;
-    let wrong = server.open(None, "wrong");
+    let server = CalDav::start("radicale").await;
+    let wrong = open_at(&server, None, "wrong");
     assert!(matches!(wrong.probe().await, Err(Failure::Credentials(_))));
     let ended = wrong.listen(None, &TestSink::new(9).0).await;
     assert!(matches!(ended, Err(Failure::Credentials(_))), "{ended:?}");

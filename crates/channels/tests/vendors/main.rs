@@ -22,4 +22,4 @@ mod support;
 mod telegram;
 mod webhook;
 
-use muster_testing::{aiosmtpd, dovecot, fakes, peers};
+use muster_testing::{aiosmtpd, caldav, dovecot, fakes, peers};
