@@ -5,6 +5,7 @@ use muster::{
     base::{
         enums::MessageRole,
         ids::{AgentId, ConversationId},
+        time::Clock,
     },
     domain::conversations,
 };
@@ -31,8 +32,9 @@ fn rota(agent: i64, server: &CalDav) -> Value {
 }
 
 /// A time in these minutes.
-fn soon(minutes: i64) -> String {
-    let at = Timestamp::now().checked_add(minutes.minutes()).unwrap();
+pub fn soon(minutes: i64) -> String {
+    let now = Timestamp::from_millisecond(Clock::system().now().0).unwrap();
+    let at = now.checked_add(minutes.minutes()).unwrap();
     at.strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string()
 }
 

@@ -13,7 +13,6 @@ use std::{
     time::Duration,
 };
 
-use jiff::{Timestamp, ToSpan};
 use muster::base::time::Clock;
 use muster_corpus::Random;
 use reqwest::Client;
@@ -23,6 +22,7 @@ use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
     agents::{running::House, running_faults::number},
+    channels::calendar::soon,
     conversations::takeover::act,
     harness::{
         caldav::{CalDav, PASSWORD, USER},
@@ -240,12 +240,8 @@ async fn events_and_reminders_come_once() {
     let page = format!("/v1/org/{org}/conversation?limit=100&offset=0");
     for death in 0..deaths {
         for n in 0..5 {
-            let at = |minutes: i64| {
-                let at = Timestamp::now().checked_add(minutes.minutes()).unwrap();
-                at.strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string()
-            };
             let name = format!("event-{death}-{n}");
-            server.add(&name, &name, &at(300), &at(330), &[]).await;
+            server.add(&name, &name, &soon(300), &soon(330), &[]).await;
         }
         sleep(Duration::from_millis(random.below(500))).await;
         house.falls_and_rises();
