@@ -116,7 +116,8 @@ impl Google {
             }
             page = said["nextPageToken"].as_str().map(str::to_owned);
             if page.is_none() {
-                return Ok(Some(changes));
+                // Without a position, everything would count as new.
+                return if changes.next.token.is_some() { Ok(Some(changes)) } else { Err(expired()) };
             }
         }
     }
