@@ -455,6 +455,9 @@ fn odd_markdown(bytes: usize) -> Vec<String> {
 
 fn check_rendering(kind: Kind, text: &str) {
     let facts = traits(kind);
+    if facts.longest.count == 0 {
+        return;
+    }
     let parts = render(text, facts.dialect, facts.longest);
     assert!(parts.len() <= 100, "{} parts", parts.len());
     for part in parts {
