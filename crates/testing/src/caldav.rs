@@ -1,12 +1,15 @@
 //! Real CalDAV servers, and a person who edits there (`tests/peers/channels/calendar_client.py`).
 
-use std::{fs, net::TcpListener, process::Stdio, time::Duration};
+use std::{fs, process::Stdio, time::Duration};
 
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{net::TcpStream, process::Child, time::sleep};
 
-use super::peers::{json_lines, peer, python};
+use super::{
+    dovecot::reserved_port,
+    peers::{json_lines, peer, python},
+};
 
 /// The account, which is invited by this address.
 pub const USER: &str = "me@a.test";
@@ -26,7 +29,7 @@ impl CalDav {
     pub async fn start(name: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let at = |path: &str| folder.path().join(path).display().to_string();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = reserved_port();
         let mut command = python();
         if name == "radicale" {
             fs::write(at("users"), format!("{USER}:{PASSWORD}\n")).unwrap();

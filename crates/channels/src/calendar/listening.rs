@@ -197,11 +197,14 @@ impl Listener<'_> {
         let Some(lead) = self.calendars.config.reminder_lead else { return Ok(()) };
         let now = (self.calendars.clock)();
         let Ok(until) = now.checked_add(lead) else { return Ok(()) };
-        if !self.zones.contains_key(&calendar.id) {
-            let zone = self.account.time_zone(&calendar.id).await?;
-            self.zones.insert(calendar.id.clone(), zone);
-        }
-        let zone = self.zones.get(&calendar.id).cloned().unwrap_or(TimeZone::UTC);
+        let zone = match self.zones.get(&calendar.id) {
+            Some(known) => known.clone(),
+            None => {
+                let zone = self.account.time_zone(&calendar.id).await?;
+                self.zones.insert(calendar.id.clone(), zone.clone());
+                zone
+            }
+        };
         self.reminded.retain(|(start, _)| *start >= now);
         let mut due = Vec::new();
         for object in self.account.around(&calendar.id, now, until).await? {

@@ -277,6 +277,7 @@ pub fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::icalendar::Marker;
 
     const NOW: &str = "2026-11-30T09:00:00Z";
 
