@@ -112,7 +112,8 @@ impl DavClient {
         depth: u8,
         body: String,
     ) -> Result<HttpResponse, Failure> {
-        let method = Method::from_bytes(method).map_err(|_| Failure::Refused("The method is invalid.".into()))?;
+        let method =
+            Method::from_bytes(method).map_err(|_| Failure::Refused("The method is invalid.".into()))?;
         let headers = [
             (HeaderName::from_static("depth"), HeaderValue::from(u16::from(depth))),
             (CONTENT_TYPE, HeaderValue::from_static("application/xml; charset=utf-8")),

@@ -21,8 +21,8 @@ pub struct Occurrence<'a> {
 }
 
 impl Calendar {
-    /// The times at which the events of an object start, after `from` and not after `to`. Days, and times without a known
-    /// zone, are those of `local`.
+    /// The times at which the events of an object start, after `from` and not after `to`. Days, and times without a
+    /// known zone, are those of `local`.
     pub fn occurrences(&self, local: &TimeZone, from: Timestamp, to: Timestamp) -> Vec<Occurrence<'_>> {
         let moved = self.events.iter().filter_map(|event| {
             let recurrence = event.recurrence.as_ref()?.instant(&self.zones, local)?;
@@ -48,7 +48,8 @@ impl Calendar {
 
     /// Whether one of the events recurs.
     pub fn recurs(&self) -> bool {
-        self.events.len() > 1 || self.events.iter().any(|event| !event.repeats.is_empty())
+        let recurs = |event: &Event| !event.repeats.is_empty() || !event.dates.is_empty();
+        self.events.len() > 1 || self.events.iter().any(recurs)
     }
 }
 

@@ -199,7 +199,8 @@ fn answer(calendar: &str, partstat: Partstat, is_own: impl Fn(&str) -> bool) -> 
     rewrite(calendar, edit, &[])
 }
 
-/// Leaves the [`Marker`](super::Marker), by which our change is recognized when it comes back, and a repetition of the action.
+/// Leaves the [`Marker`](super::Marker), by which our change is recognized when it comes back, and a repetition of the
+/// action.
 fn mark(calendar: &str, id: &str) -> String {
     let state = Calendar::read(calendar, "").fingerprint();
     let added = [format!("X-MUSTER-ACTION:{id}"), format!("X-MUSTER-STATE:{state}")];

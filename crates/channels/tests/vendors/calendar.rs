@@ -108,11 +108,22 @@ async fn syncs(name: &str) {
         let first = position(&mut calls).await;
         server.add("e1", "Tea", "2026-12-01T10:00:00+00:00", "2026-12-01T11:00:00+00:00", &[USER]).await;
         let invited = next(&mut calls).await;
-        assert_eq!((invited.origin.id.as_str(), invited.origin.place.as_deref()), ("ada@a.test", Some(&*server.calendar)));
-        let expected = "[Calendar: an event]\nTea\nWhen: 2026-12-01 10:00 to 11:00 (UTC)\nOrganizer: ada@a.test\n\
-                        Invited: me@a.test has not decided";
+        assert_eq!(
+            (invited.origin.id.as_str(), invited.origin.place.as_deref()),
+            ("ada@a.test", Some(&*server.calendar))
+        );
+        let expected = "[Calendar: an event]\nTea\nWhen: 2026-12-01 10:00 to 11:00 (UTC)\n\
+                        Organizer: ada@a.test\nInvited: me@a.test has not decided";
         assert_eq!((invited.text.as_str(), invited.thread.title.as_deref()), (expected, Some("Tea")));
-        server.person(&["move", &server.calendar, "e1", "2026-12-02T10:00:00+00:00", "2026-12-02T11:00:00+00:00"]).await;
+        server
+            .person(&[
+                "move",
+                &server.calendar,
+                "e1",
+                "2026-12-02T10:00:00+00:00",
+                "2026-12-02T11:00:00+00:00",
+            ])
+            .await;
         let moved = next(&mut calls).await;
         assert!(moved.text.contains("When: 2026-12-02 10:00") && moved.thread == invited.thread, "{moved:?}");
         server.person(&["remove", &server.calendar, "e1"]).await;
