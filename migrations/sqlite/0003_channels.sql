@@ -63,6 +63,9 @@ CREATE TABLE channels (
     oauth_state_until BIGINT,
     drive_folder_id TEXT,
     drive_folder_name TEXT,
+    calendar_url TEXT, -- A CalDAV server. NULL: the calendars are the connected account's.
+    calendar_user TEXT,
+    calendar_pass_sealed BLOB,
     -- Objects {id, name}.
     calendar_whitelist TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(calendar_whitelist)),
     calendar_reminder_lead_minutes BIGINT,

@@ -19,17 +19,21 @@
 //! - `network/`: HTTP, DNS, TLS and the clock; its guard keeps tenants' addresses from leading to private networks.
 //! - `signature.rs`: request signatures; `markdown/`: one text in each vendor's dialect, split into parts.
 //! - [`oauth`]: access to people's accounts at vendors.
-//! - `discord/`, `email/`, `slack/`, `telegram/`, `webhook/`: the transports; `bounds.rs`: default limits; `backoff.rs`:
-//!   pauses between a listener's attempts; `quoting.rs`: quotes and notes inside a message; `reaction.rs`: an action of
-//!   several vendors.
+//! - `calendar/`, `discord/`, `email/`, `slack/`, `telegram/`, `webhook/`: the transports.
+//! - `dav/`: calls to WebDAV servers; `icalendar/`: events; `reaction.rs`: an action of several vendors.
+//! - `bounds.rs`: default limits; `backoff.rs`: pauses between a listener's attempts; `quoting.rs`: quotes and notes
+//!   inside a message.
 
 mod backoff;
 mod bounds;
+mod calendar;
 mod contract;
+mod dav;
 mod discord;
 mod email;
 #[cfg(test)]
 mod hostile_input;
+mod icalendar;
 mod markdown;
 mod network;
 pub mod oauth;
@@ -49,12 +53,12 @@ use jiff::Timestamp;
 
 pub use self::{
     contract::{
-        Abilities, Action, ActionCall, Attachment, Bounce, Button, ButtonPress, Cause, Config, Content,
-        Cursor, Dialect, DiscordConfig, EmailConfig, Event, Failure, Files, Identity, Inbound, Inlet, Kind,
-        Limit, Link, Longest, MailServer, MemoryBudget, MemoryGrant, NamedId, OneLine, Origin, Part,
-        Participants, Proof, RawRequest, Reading, Receipt, Received, Refusal, RemoteFile, Rendered, Reply,
-        Scope, Sink, Skipped, SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped, TelegramConfig,
-        Thread, Traits, Transport, Unit, WebhookConfig,
+        Abilities, Action, ActionCall, Attachment, Bounce, Button, ButtonPress, CalendarAccount,
+        CalendarConfig, Cause, Choice, Config, Content, Cursor, Dialect, DiscordConfig, EmailConfig, Event,
+        Failure, Files, Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer, MemoryBudget,
+        MemoryGrant, NamedId, OneLine, Origin, Part, Participants, Proof, RawRequest, Reading, Receipt,
+        Received, Refusal, RemoteFile, Rendered, Reply, Scope, Sink, Skipped, SlackConfig, SlackInlet,
+        SlackTokenError, Spool, Stopped, TelegramConfig, Thread, Traits, Transport, Unit, WebhookConfig,
     },
     email::{TOPMOST as TOPMOST_RESULTS, origin as email_origin},
     markdown::{render, render_plain},
@@ -67,6 +71,7 @@ pub use self::{
 pub fn open(config: Config, network: &Network) -> Arc<dyn Transport> {
     let network = network.clone();
     match config {
+        Config::Calendar(config) => Arc::new(calendar::Calendars::new(*config, &network)),
         Config::Discord(config) => Arc::new(discord::Discord::new(config, &network)),
         Config::Email(config) => Arc::new(email::Email::new(*config, network)),
         Config::Slack(config) => Arc::new(slack::Slack::new(config, &network)),
@@ -86,6 +91,7 @@ pub async fn reread(source: Bytes, now: Timestamp) -> Result<Option<Inbound>, St
 /// The vendor's traits.
 pub fn traits(kind: Kind) -> &'static Traits {
     match kind {
+        Kind::Calendar => calendar::Calendars::TRAITS,
         Kind::Discord => discord::Discord::TRAITS,
         Kind::Email => email::Email::TRAITS,
         Kind::Slack => slack::Slack::TRAITS,

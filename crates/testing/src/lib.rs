@@ -1,6 +1,6 @@
 //! What the tests of several packages share. Never shipped.
 //!
-//! - [`aiosmtpd`], [`dovecot`], [`peers`]: programs that others wrote
+//! - [`aiosmtpd`], [`caldav`], [`dovecot`], [`peers`]: programs that others wrote
 //! - [`fakes`]: vendors of channels; [`model`]: the provider of a model
 //! - [`servers`], [`sources`]: HTTP servers, and what curl, git, npm and pip fetch from them
 //! - [`host`]: a small control plane, and hosts as processes
@@ -16,6 +16,7 @@
 )]
 
 pub mod aiosmtpd;
+pub mod caldav;
 pub mod dovecot;
 pub mod engine_client;
 pub mod fakes;

@@ -443,7 +443,13 @@ const ECHO_FILTER: &[Field] = &[list("actor_paths"), list("self_ids")];
 
 const DRIVE: &[Field] = &[value("folder_id"), value("folder_name")];
 
-const CALENDAR: &[Field] = &[list("calendar_whitelist"), value("reminder_lead_minutes")];
+const CALENDAR: &[Field] = &[
+    value("url"),
+    value("user"),
+    secret("pass", &["url"]),
+    list("calendar_whitelist"),
+    value("reminder_lead_minutes"),
+];
 
 const EMAIL: &[Field] = &[value("authserv_id"), optional("imap", IMAP), optional("smtp", SMTP)];
 

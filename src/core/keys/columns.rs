@@ -69,6 +69,7 @@ pub const SEALED: &[SealedColumn] = &[
     },
     of_tenant("channels", "email_imap_pass_sealed"),
     of_tenant("channels", "email_smtp_pass_sealed"),
+    of_tenant("channels", "calendar_pass_sealed"),
     of_tenant("channels", "oauth_access_token_sealed"),
     of_tenant("channels", "oauth_refresh_token_sealed"),
     of_tenant("channels", "webhook_inbound_previous_sealed"),

@@ -75,10 +75,13 @@ pub(super) fn check_input(transport: Transport, edit: &UpdateChannelInput) -> Ve
     {
         violations.extend(repos.iter().enumerate().filter_map(|(n, repo)| check_repository(n, repo.trim())));
     }
-    if let MaybeUndefined::Value(calendar) = &edit.calendar
-        && let MaybeUndefined::Value(choices) = &calendar.calendar_whitelist
-    {
-        violations.extend(find_repeated_calendars(choices));
+    if let MaybeUndefined::Value(calendar) = &edit.calendar {
+        if let MaybeUndefined::Value(choices) = &calendar.calendar_whitelist {
+            violations.extend(find_repeated_calendars(choices));
+        }
+        if let MaybeUndefined::Value(url) = &calendar.url {
+            violations.extend(orgs::check_url("/calendar/url", url.trim()));
+        }
     }
     violations
 }
@@ -214,7 +217,8 @@ pub(super) fn check_required(before: &Model, after: &Model, secrets: &Secrets) -
         Transport::Drive => {
             missing.require(after.drive_folder_id.is_some(), "/drive/folder_id", "it identifies the folder.");
         }
-        Transport::Calendar | Transport::Internal => {}
+        Transport::Calendar => check_required_calendar(before, after, secrets, &mut missing),
+        Transport::Internal => {}
     }
     missing.0
 }
@@ -249,6 +253,20 @@ fn check_required_mail(before: &Model, after: &Model, secrets: &Secrets, missing
     let why = "a stored password is only used with the host it was set for.";
     missing.require(!imap, "/email/imap/pass", why);
     missing.require(!smtp, "/email/smtp/pass", why);
+}
+
+/// A calendar without a server is at Google.
+fn check_required_calendar(before: &Model, after: &Model, secrets: &Secrets, missing: &mut Missing) {
+    if after.calendar_url.is_none() {
+        return;
+    }
+    let why = "the channel signs in at the CalDAV server.";
+    missing.require(after.calendar_user.is_some(), "/calendar/user", why);
+    // Otherwise an editor could have the stored password sent to their own server.
+    let moved = before.calendar_url.is_some() && before.calendar_url != after.calendar_url;
+    let pass = has(&secrets.calendar_pass, before.calendar_pass_sealed.as_ref());
+    let why = if moved { "a stored password is only used with the address it was set for." } else { why };
+    missing.require(pass && !(moved && secrets.calendar_pass.is_undefined()), "/calendar/pass", why);
 }
 
 /// Refuses references to records that the organization doesn't have.

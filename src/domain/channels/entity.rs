@@ -89,6 +89,10 @@ pub mod channels {
         pub oauth_state_until: Option<Timestamp>,
         pub drive_folder_id: Option<String>,
         pub drive_folder_name: Option<String>,
+        /// A CalDAV server. `None`: the calendars are the connected account's.
+        pub calendar_url: Option<String>,
+        pub calendar_user: Option<String>,
+        pub calendar_pass_sealed: Option<Vec<u8>>,
         /// Objects of the form {id, name}.
         pub calendar_whitelist: Json,
         pub calendar_reminder_lead_minutes: Option<i64>,

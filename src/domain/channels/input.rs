@@ -39,7 +39,7 @@ pub struct CreateChannelInput {
     pub code_host: Option<ChannelCodeHostInput>,
     /// Settings for DRIVE. The folder is required.
     pub drive: Option<ChannelDriveInput>,
-    /// Settings for CALENDAR.
+    /// Settings for CALENDAR. Without the address of a CalDAV server, connect a Google account.
     pub calendar: Option<ChannelCalendarInput>,
     /// Instructions for the agent about this channel.
     #[graphql(directive = bounds::apply(length(0, 8000)))]
@@ -215,10 +215,20 @@ pub struct ChannelDriveInput {
 /// Settings for a calendar.
 #[derive(Clone, InputObject, Debug, Default)]
 pub struct ChannelCalendarInput {
-    /// The calendars the agent can see. Replaces the whole list. Not applied yet.
+    /// The address of a CalDAV server, or of an account there. Null: the calendars are those of the connected Google account.
+    /// Changing it requires the password again.
+    #[graphql(directive = bounds::apply(name(2048)))]
+    pub url: MaybeUndefined<String>,
+    /// The user name at the CalDAV server.
+    #[graphql(directive = bounds::apply(name(255)))]
+    pub user: MaybeUndefined<String>,
+    /// The password there. Write-only: it is never shown again.
+    #[graphql(directive = bounds::apply(name(4096)))]
+    pub pass: MaybeUndefined<SecretText>,
+    /// The calendars the agent can see. Replaces the whole list. Without any, nothing comes in.
     #[graphql(directive = bounds::apply(items(100).not_null()))]
     pub calendar_whitelist: MaybeUndefined<Vec<ChannelCalendarChoiceInput>>,
-    /// How many minutes before an event the agent is reminded, at most four weeks. Not applied yet.
+    /// How many minutes before an event the agent is reminded, at most four weeks. Null: it is not.
     #[graphql(directive = bounds::apply(range(0, 40_320)))]
     pub reminder_lead_minutes: MaybeUndefined<i64>,
 }

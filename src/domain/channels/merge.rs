@@ -21,13 +21,16 @@ pub(super) struct Secrets {
     pub inbound: MaybeUndefined<SecretText>,
     pub imap_pass: MaybeUndefined<SecretText>,
     pub smtp_pass: MaybeUndefined<SecretText>,
+    pub calendar_pass: MaybeUndefined<SecretText>,
 }
 
 impl Secrets {
     /// Whether the edit sets or removes any secret.
     pub fn any(&self) -> bool {
-        let all = [&self.bot_token, &self.outbound, &self.inbound, &self.imap_pass, &self.smtp_pass];
-        all.into_iter().any(|secret| !secret.is_undefined())
+        let webhook = [&self.outbound, &self.inbound];
+        let passwords = [&self.imap_pass, &self.smtp_pass, &self.calendar_pass];
+        let mut all = [&self.bot_token].into_iter().chain(webhook).chain(passwords);
+        all.any(|secret| !secret.is_undefined())
     }
 }
 
@@ -64,7 +67,7 @@ pub(super) fn merge(channel: &mut Model, edit: UpdateChannelInput) -> Secrets {
         drive(channel, edit);
     }
     if let MaybeUndefined::Value(edit) = edit.calendar {
-        calendar(channel, edit);
+        calendar(channel, &mut secrets, edit);
     }
     secrets
 }
@@ -143,7 +146,10 @@ fn drive(channel: &mut Model, edit: ChannelDriveInput) {
     set(&mut channel.drive_folder_name, unless_blank(edit.folder_name));
 }
 
-fn calendar(channel: &mut Model, edit: ChannelCalendarInput) {
+fn calendar(channel: &mut Model, secrets: &mut Secrets, edit: ChannelCalendarInput) {
+    set(&mut channel.calendar_url, trimmed(edit.url));
+    set(&mut channel.calendar_user, trimmed(edit.user));
+    secrets.calendar_pass = edit.pass;
     let choices = edit.calendar_whitelist.map_value(|choices| {
         let choices = choices.into_iter().map(|choice| {
             let id = choice.id.trim().to_owned();

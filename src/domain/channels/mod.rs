@@ -51,7 +51,7 @@ pub use self::{
     outbound::{
         Failed, Sender, delay_sending, proves_people, record_not_sent, record_reached, sends_out, switch_off,
     },
-    probe::check_again,
+    probe::{check_again, choices},
     recipients::forget_recipient,
     whitelist::{Listed, OriginAdded, add_origin, look_up_origin, move_origin, remove_origin},
 };
@@ -121,6 +121,7 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
     row.webhook_inbound_previous_sealed = Set(None);
     row.email_imap_pass_sealed = Set(None);
     row.email_smtp_pass_sealed = Set(None);
+    row.calendar_pass_sealed = Set(None);
     row.notify_conversation_id = Set(None);
     row.update(tx.connection()).await?;
     emit(&tx, Deleted { channel: id, name: name.clone() }).await?;

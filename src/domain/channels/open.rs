@@ -5,12 +5,13 @@ use std::{sync::Arc, time::Duration};
 use async_graphql::MaybeUndefined;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use muster_channels::{
-    Config, DiscordConfig, EmailConfig, Kind, MailServer, SlackConfig, SlackInlet, TelegramConfig, Transport,
-    WebhookConfig,
+    CalendarAccount, CalendarConfig, Choice, Config, DiscordConfig, EmailConfig, Kind, MailServer,
+    SlackConfig, SlackInlet, TelegramConfig, Transport, WebhookConfig,
 };
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
 
-use super::{entity::channels::Model, mail_room::MailMemory, merge::Secrets};
+use super::{access_tokens::token_source, entity::channels::Model, mail_room::MailMemory, merge::Secrets};
 use crate::{
     base::{
         enums::{self, InactiveReason},
@@ -30,15 +31,13 @@ use crate::{
 /// The vendor of a transport. `None`: Muster doesn't support it yet, or its messages stay in the panel.
 pub(crate) const fn kind_of(transport: enums::Transport) -> Option<Kind> {
     match transport {
+        enums::Transport::Calendar => Some(Kind::Calendar),
         enums::Transport::Discord => Some(Kind::Discord),
         enums::Transport::Email => Some(Kind::Email),
         enums::Transport::Slack => Some(Kind::Slack),
         enums::Transport::Telegram => Some(Kind::Telegram),
         enums::Transport::Webhook => Some(Kind::Webhook),
-        enums::Transport::CodeHost
-        | enums::Transport::Drive
-        | enums::Transport::Calendar
-        | enums::Transport::Internal => None,
+        enums::Transport::CodeHost | enums::Transport::Drive | enums::Transport::Internal => None,
     }
 }
 
@@ -51,7 +50,7 @@ pub(super) fn why_inactive(transport: enums::Transport) -> Option<InactiveReason
 ///
 /// # Errors
 /// A secret can't be opened, or is invalid for the transport.
-pub(crate) fn open(core: &Core, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
+pub(crate) fn open(core: &Arc<Core>, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
     let config = config(core, channel, OpenedSecrets::open(core, channel)?)?;
     Ok(config.map(|config| muster_channels::open(config, &core.network)))
 }
@@ -80,6 +79,7 @@ pub(super) struct OpenedSecrets {
     inbound_previous: Option<SecretString>,
     imap_pass: Option<SecretString>,
     smtp_pass: Option<SecretString>,
+    calendar_pass: Option<SecretString>,
 }
 
 impl OpenedSecrets {
@@ -107,6 +107,7 @@ impl OpenedSecrets {
             inbound: open(&channel.webhook_inbound_secret_sealed, "webhook_inbound_secret")?,
             imap_pass: open(&channel.email_imap_pass_sealed, "email_imap_pass")?,
             smtp_pass: open(&channel.email_smtp_pass_sealed, "email_smtp_pass")?,
+            calendar_pass: open(&channel.calendar_pass_sealed, "calendar_pass")?,
         })
     }
 
@@ -135,6 +136,7 @@ impl OpenedSecrets {
             inbound_previous: self.inbound_previous,
             imap_pass: after(self.imap_pass, &edit.imap_pass),
             smtp_pass: after(self.smtp_pass, &edit.smtp_pass),
+            calendar_pass: after(self.calendar_pass, &edit.calendar_pass),
         }
     }
 }
@@ -143,9 +145,10 @@ impl OpenedSecrets {
 ///
 /// # Errors
 /// A secret is invalid for the transport.
-pub(super) fn config(core: &Core, channel: &Model, secrets: OpenedSecrets) -> Result<Option<Config>> {
+pub(super) fn config(core: &Arc<Core>, channel: &Model, secrets: OpenedSecrets) -> Result<Option<Config>> {
     let Some(kind) = kind_of(channel.transport) else { return Ok(None) };
     Ok(Some(match kind {
+        Kind::Calendar => Config::Calendar(Box::new(calendar(core, channel, secrets))),
         Kind::Webhook => Config::Webhook(Box::new(webhook(channel, secrets))),
         Kind::Email => Config::Email(Box::new(email(core, channel, secrets))),
         Kind::Discord => Config::Discord(DiscordConfig { token: token(secrets)? }),
@@ -174,6 +177,26 @@ fn telegram(channel: &Model, mut secrets: OpenedSecrets) -> Result<TelegramConfi
     // With an empty secret, the channel's path accepts nothing.
     let webhook_secret = secrets.inbound.take().unwrap_or_default();
     Ok(TelegramConfig { token: token(secrets)?, webhook_secret, username: channel.bot_username.clone() })
+}
+
+fn calendar(core: &Arc<Core>, channel: &Model, secrets: OpenedSecrets) -> CalendarConfig {
+    let (url, user) = (channel.calendar_url.clone(), channel.calendar_user.clone());
+    let account = match (url, user, secrets.calendar_pass) {
+        (Some(url), Some(user), Some(pass)) => CalendarAccount::CalDav { url, user, pass },
+        _ => {
+            let tokens = || token_source(core, channel.organization_id, channel.id);
+            CalendarAccount::Google(channel.provider_connected.then(tokens))
+        }
+    };
+    let text = |choice: &Value, field: &str| choice[field].as_str().unwrap_or_default().to_owned();
+    let chosen = channel.calendar_whitelist.as_array().into_iter().flatten();
+    let lead = channel.calendar_reminder_lead_minutes.and_then(|minutes| u64::try_from(minutes).ok());
+    CalendarConfig {
+        account,
+        calendars: chosen.map(|one| Choice { id: text(one, "id"), name: text(one, "name") }).collect(),
+        reminder_lead: lead.map(Duration::from_mins),
+        poll: Duration::from_mins(1),
+    }
 }
 
 fn email(core: &Core, channel: &Model, secrets: OpenedSecrets) -> EmailConfig {

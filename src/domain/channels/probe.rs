@@ -7,14 +7,14 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use muster_channels::{Config, EmailConfig, Failure, Identity, WebhookConfig};
+use muster_channels::{Choice, Config, EmailConfig, Failure, Identity, WebhookConfig};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 use serde_json::{Value, json};
 
 use super::{
     check::is_bot,
     entity::channels::{Column, Entity, Model},
-    open::{OpenedSecrets, config},
+    open::{OpenedSecrets, config, open},
     outbound::switch_off,
     queries::channels_with_warning,
     rows,
@@ -25,7 +25,7 @@ use crate::{
         enums::{ChangeOp, InactiveReason, RecordKind},
         ids::ChannelId,
         plain::truncated,
-        problem::{Result, Violation},
+        problem::{Code, Problem, Result, Violation},
     },
     core::{Core, Event, access::Scope},
 };
@@ -95,7 +95,7 @@ fn words(texts: Vec<String>) -> Value {
 ///
 /// # Errors
 /// The secrets are invalid for the transport.
-pub(super) async fn ask_vendor(core: &Core, channel: &Model, secrets: OpenedSecrets) -> Result<Answer> {
+pub(super) async fn ask_vendor(core: &Arc<Core>, channel: &Model, secrets: OpenedSecrets) -> Result<Answer> {
     let mut answer = Answer::default();
     let Some(config) = config(core, channel, secrets)? else { return Ok(answer) };
     let asked = split_by_credential(config).into_iter().map(|(field, config)| async move {
@@ -108,6 +108,21 @@ pub(super) async fn ask_vendor(core: &Core, channel: &Model, secrets: OpenedSecr
         answer.add(field, said);
     }
     Ok(answer)
+}
+
+/// Lists what people choose from for a channel's settings, such as calendars.
+///
+/// # Errors
+/// `NOT_FOUND`; `NOT_SUPPORTED` for a transport that carries nothing yet; `UNAVAILABLE` if the vendor gives no list.
+pub async fn choices(scope: &Scope, id: ChannelId) -> Result<Vec<Choice>> {
+    let found = rows::connected(scope).filter(Column::Id.eq(id)).one(scope.core.db.read()).await?;
+    let channel = found.ok_or_else(|| Problem::not_found("channel", id))?;
+    let none = || Problem::new(Code::NotSupported, "There is nothing to choose from.");
+    let transport = open(&scope.core, &channel)?.ok_or_else(none)?;
+    // A person is waiting for the answer.
+    let listed = tokio::time::timeout(bounds::NETWORK_WAIT, transport.choices()).await;
+    let listed = listed.unwrap_or_else(|_| Err(Failure::NotSent("There was no answer in time.".into())));
+    listed.map_err(|failure| Problem::new(Code::Unavailable, failure.to_string()))
 }
 
 /// The parts that can be asked separately, with the fields of their credentials.
@@ -130,6 +145,7 @@ fn split_by_credential(config: Config) -> Vec<(&'static str, Config)> {
                 ("/webhook/outbound_secret", Config::Webhook(Box::new(outward))),
             ]
         }
+        calendar @ Config::Calendar(_) => vec![("/calendar/pass", calendar)],
         bot => vec![("/bot_token", bot)],
     }
 }

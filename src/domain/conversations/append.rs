@@ -347,9 +347,13 @@ async fn mark_outgoing(
     own: &mut [&mut PlacedMessage<'_>],
 ) -> Result<Option<OutgoingAdded>> {
     let Some(channel) = conversation.channel_id else { return Ok(None) };
+    // The texts of some stay here.
+    let has_texts = channels::kind_of(conversation.transport)
+        .is_none_or(|kind| muster_channels::traits(kind).longest.count > 0);
     let is_said = |message: &&mut PlacedMessage<'_>| {
         let new = &message.new;
-        let is_text = new.role == MessageRole::Assistant
+        let is_text = has_texts
+            && new.role == MessageRole::Assistant
             && matches!(new.kind, MessageKind::Text | MessageKind::File)
             && new.delivery.is_none()
             && (new.files > 0 || !message.text.trim().is_empty());

@@ -4,6 +4,7 @@ mod record;
 
 use async_graphql::{Context, InputObject, Object, SimpleObject};
 
+use self::record::CalendarChoice;
 pub use self::record::Channel;
 use crate::{
     base::{
@@ -104,6 +105,22 @@ impl ChannelQuery {
     #[graphql(directive = permit::apply(Permission::AgentView))]
     async fn channel(&self, ctx: &Context<'_>, org_id: OrgId, id: ChannelId) -> Answer<One<Channel>> {
         answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
+    }
+
+    /// The calendars of a channel's account, from which people choose. Its server is asked.
+    #[graphql(directive = permit::apply(Permission::AgentEdit))]
+    async fn channel_calendars(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ChannelId,
+    ) -> Answer<Vec<CalendarChoice>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let choices = Box::pin(channels::choices(&scope, id)).await?;
+            Ok(choices.into_iter().map(|one| CalendarChoice { id: one.id, name: Some(one.name) }).collect())
+        })
+        .await
     }
 }
 

@@ -332,6 +332,13 @@ embedded!(
             "t.calendar_reminder_lead_minutes",
             "Minutes between a reminder and its event.",
         )
+        .sql::<Option<String>>(
+            "url",
+            "t.calendar_url",
+            "The address of the CalDAV server. Null: the calendars are those of the provider account.",
+        )
+        .sql::<Option<String>>("user", "t.calendar_user", "The user name at the CalDAV server.")
+        .sql::<bool>("has_pass", "(t.calendar_pass_sealed IS NOT NULL)", "Whether it has a password.")
     }
 );
 

@@ -197,7 +197,7 @@ async fn archived(setup: &mut Setup) {
             setup.refuses(&operation, "ARCHIVED", None).await;
         }
     }
-    setup.set("channels", "is_active = FALSE, transport = 'CALENDAR'", setup.all.channels[0]).await;
+    setup.set("channels", "is_active = FALSE, transport = 'DRIVE'", setup.all.channels[0]).await;
     setup.refuses("EditChannel", "NOT_SUPPORTED", Some(json!({ "is_active": true }))).await;
     setup.set("channels", "transport = 'WEBHOOK'", setup.all.channels[0]).await;
     setup.set("agents", "archived_at = 1", setup.all.agents[0]).await;

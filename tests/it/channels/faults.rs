@@ -1,7 +1,7 @@
 //! The service dies while messages come in and go out: every acknowledged message is stored, once, and in its sender's
 //! order, and an answer is sent once, where the vendor can tell.
 //!
-//! `MUSTER_FAULT_DEATHS` (4; 2 in Discord) and `MUSTER_FAULT_SEED` (1) change how often and when.
+//! `MUSTER_FAULT_DEATHS` (4; 2 in Discord and calendars) and `MUSTER_FAULT_SEED` (1) change how often and when.
 
 use std::{
     collections::BTreeSet,
@@ -22,8 +22,10 @@ use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
     agents::{running::House, running_faults::number},
+    channels::calendar::soon,
     conversations::takeover::act,
     harness::{
+        caldav::{CalDav, PASSWORD, USER},
         fakes::discord::{Shared, TOKEN, discord},
         found, until,
     },
@@ -206,5 +208,60 @@ async fn once_messages_in_discord_come_and_go_once_and_in_order() {
         let of_it = sent.iter().filter_map(|text| text.strip_prefix(&format!("{conversation}-")));
         let of_it: Vec<u64> = of_it.map(|death| death.parse().unwrap()).collect();
         assert_eq!(of_it, (0..of_it.len() as u64).collect::<Vec<_>>(), "answers keep their order");
+    }
+}
+
+/// The texts of a conversation, in their order.
+async fn words(house: &House, conversation: i64) -> Vec<String> {
+    let page = "query($o: Id!, $c: Id!) { messages(orgId: $o, conversationId: $c, afterSeq: 0, limit: 200) \
+                { data { role content } } }";
+    let read = house.gql(page, json!({ "c": conversation })).await;
+    let all = read["messages"]["data"].as_array().unwrap().iter();
+    let theirs = all.filter(|message| message["role"] == "USER");
+    theirs.map(|message| message["content"]["text"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A person adds events that are about to begin, and the service dies while it reads them.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_and_reminders_come_once() {
+    let (seed, deaths) = (number("MUSTER_FAULT_SEED", 1), number("MUSTER_FAULT_DEATHS", 2));
+    println!("MUSTER_FAULT_SEED={seed} MUSTER_FAULT_DEATHS={deaths}");
+    let mut random = Random::new(&[seed]);
+    let server = CalDav::start("radicale").await;
+    let mut house = House::open_with(&[("MUSTER_CHANNELS_NETWORKS", "127.0.0.0/8")]).await;
+    let (crew, org) = (house.crew("shop").await, house.tenant.org);
+    let calendar = json!({ "url": server.url, "user": USER, "pass": PASSWORD, "reminder_lead_minutes": 600,
+        "calendar_whitelist": [{ "id": server.calendar, "name": "Rota" }] });
+    let body =
+        json!({ "name": "Rota", "transport": "CALENDAR", "agent_id": crew.agent, "calendar": calendar });
+    let channel = house.actor.post(&format!("/v1/org/{org}/channel"), body).await.expect(201);
+    let list = format!("/v1/org/{org}/channel/{}/whitelist", channel["id"]);
+    house.actor.post(&list, json!({ "origin_id": server.calendar })).await.expect(200);
+    let page = format!("/v1/org/{org}/conversation?limit=100&offset=0");
+    for death in 0..deaths {
+        for n in 0..5 {
+            let name = format!("event-{death}-{n}");
+            server.add(&name, &name, &soon(300), &soon(330), &[]).await;
+        }
+        sleep(Duration::from_millis(random.below(500))).await;
+        house.falls_and_rises();
+    }
+    let all = 5 * deaths as usize;
+    let begun = found(async || {
+        let page = house.actor.get(&page).await.expect(200);
+        let begun: Vec<i64> = page["data"].as_array()?.iter().filter_map(|it| it["id"].as_i64()).collect();
+        (begun.len() == all).then_some(begun)
+    });
+    for conversation in begun.await.expect("each event is a conversation") {
+        until("its reminder is stored", async || {
+            words(&house, conversation).await.iter().any(|text| text.starts_with("[Calendar: a reminder]"))
+        })
+        .await;
+        let words = words(&house, conversation).await;
+        assert_eq!(
+            words.iter().collect::<BTreeSet<_>>().len(),
+            words.len(),
+            "nothing comes twice: {words:?}"
+        );
     }
 }

@@ -367,7 +367,8 @@ async fn instructions_reach_only_the_channels_conversations() {
 #[tokio::test]
 async fn transports_that_carry_nothing_yet_say_so() {
     let (app, agent) = TestApp::with_agent().await;
-    let body = json!({ "name": "Days", "transport": "CALENDAR", "agent_id": agent });
+    let body =
+        json!({ "name": "Days", "transport": "DRIVE", "agent_id": agent, "drive": { "folder_id": "f1" } });
     let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
     assert_eq!((&made["is_active"], &made["inactive_reason"]), (&json!(false), &json!("NOT_SUPPORTED")));
     let edit = format!("/v1/org/{}/channel/{}", app.org, made["id"]);

@@ -4,6 +4,7 @@ pub mod accounts;
 mod acting;
 mod albums_and_edits;
 mod batched_ingest;
+mod calendar;
 mod chat_decisions;
 mod contacts;
 pub mod deliveries;

@@ -31,6 +31,7 @@ mod wait;
 
 pub use muster_testing::{
     aiosmtpd::Smtp,
+    caldav,
     dovecot::{Dovecot, USER as MAILBOX},
     fakes, model,
     peers::{node, peer_folder},

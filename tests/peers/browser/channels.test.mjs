@@ -30,7 +30,7 @@ after(() => {
   server.closeAllConnections()
 })
 
-const { hook, chat, calendar } = await api(
+const { hook, chat, calendar, drive } = await api(
   `mutation($org: Id!, $agent: Id!, $url: String!, $secret: SecretString!, $bot: SecretString!) {
     hook: createChannel(orgId: $org, input: {
       name: "Orders", agentId: $agent, transport: WEBHOOK,
@@ -38,6 +38,7 @@ const { hook, chat, calendar } = await api(
     }) { id inboundPath }
     chat: createChannel(orgId: $org, input: { name: "Harbour chat", agentId: $agent, transport: TELEGRAM, botToken: $bot }) { id }
     calendar: createChannel(orgId: $org, input: { name: "Tides", agentId: $agent, transport: CALENDAR }) { id }
+    drive: createChannel(orgId: $org, input: { name: "Charts", agentId: $agent, transport: DRIVE, drive: { folderId: "f1" } }) { id }
   }`,
   { agent: world.agent, url: `http://127.0.0.1:${server.address().port}/muster`, secret, bot: world.bot },
 )
@@ -237,10 +238,10 @@ test('a channel says whether it is heard, and what carries nothing says that', a
   await isAccessibleInBoth(page, 'with a skipped message')
   await showsBoth(page, 'channel-skipped')
 
-  await page.goto(`${world.base}${channels}?peek=${calendar.id}`)
-  const tides = peek(page, 'Tides')
-  await tides.getByText('Muster does not support this transport yet.').waitFor()
-  assert.equal(await tides.getByText('Last message').count(), 0)
+  await page.goto(`${world.base}${channels}?peek=${drive.id}`)
+  const charts = peek(page, 'Charts')
+  await charts.getByText('Muster does not support this transport yet.').waitFor()
+  assert.equal(await charts.getByText('Last message').count(), 0)
   assert.equal(await page.getByRole('button', { name: 'Switch on' }).count(), 0)
   await page.goto(`${world.base}${channels}?open=new`)
   const dialog = page.getByRole('dialog', { name: 'New channel' })
@@ -249,7 +250,7 @@ test('a channel says whether it is heard, and what carries nothing says that', a
   const planned = await dialog
     .locator('optgroup[label=Planned]')
     .evaluate((group) => [group.disabled, ...[...group.children].map(({ label }) => label)])
-  assert.deepEqual(planned, [true, 'Code host', 'Shared drive', 'Calendar'])
+  assert.deepEqual(planned, [true, 'Code host', 'Shared drive'])
   await isAccessible(page, 'with transports that are planned')
 })
 
@@ -333,6 +334,7 @@ test('a calendar is connected to an account on the vendor’s page, and disconne
   await page.getByRole('button', { name: 'Continue', exact: true }).click()
   await page.waitForURL(world.base + at)
   await tides.getByText('tides@example.org').waitFor()
+  await tides.getByRole('heading', { name: 'Calendars' }).waitFor()
   await isAccessible(page, 'with a connected account')
   await tides.getByRole('button', { name: 'Disconnect' }).click()
   const dialog = page.getByRole('alertdialog', { name: 'Disconnect the account?' })

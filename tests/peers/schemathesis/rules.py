@@ -58,6 +58,8 @@ RULES = [
     *each(CHANNELS, ["/code_host/repos/#"], ["NOT_ALLOWED"], "owner/name, neither of them a dot or two"),
     (NEW_CHANNEL, "/drive/folder_id", "REQUIRED", "what its transport needs"),
     *each(CHANNELS, ["/calendar/calendar_whitelist/#/id"], ["NOT_ALLOWED"], "each calendar once"),
+    *each(CHANNELS, ["/calendar/url"], ["NOT_ALLOWED"], "an address"),
+    *each(CHANNELS, ["/calendar/user", "/calendar/pass"], ["REQUIRED"], "a server's account, for the address that it was given for"),
     # No pattern says exactly what is a host or an address, nor what is JSON; JSON Schema knows no keys of lists.
     *each(CREDENTIALS, ["/destinations/#"], ["NOT_ALLOWED"], "a host or an address"),
     *each(CREDENTIALS, ["/fields/#/label"], ["DUPLICATE"], "each label once"),
@@ -109,7 +111,7 @@ RARE = {
 # Bodies that fit the document, and that chance seldom makes: (operation, body). Each is sent for every id that there is.
 # What `run` has ids for is filled in.
 EMAIL = {"imap": {"host": "a host"}, "smtp": {"host": "a host", "from": "nobody"}}
-CALENDAR = {"calendar_whitelist": [{"id": "same"}, {"id": "same"}]}
+CALENDAR = {"url": "no address", "calendar_whitelist": [{"id": "same"}, {"id": "same"}]}
 WEBHOOK = {"outbound_url": "no address", "signature_header": "content-type"}
 FIELDS = [
     {"label": "same", "type": "number", "value": "no number"},

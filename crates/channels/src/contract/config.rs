@@ -1,14 +1,17 @@
 //! A transport's configuration. Secrets are zeroed when dropped, and nothing here is printable.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use secrecy::SecretString;
 
-use super::{memory::MemoryBudget, traits::Kind};
+use super::{memory::MemoryBudget, traits::Kind, transport::Choice};
+use crate::oauth::TokenSource;
 
 /// A channel's settings and secrets.
 #[derive(Clone)]
 pub enum Config {
+    /// Calendars.
+    Calendar(Box<CalendarConfig>),
     /// A Discord bot.
     Discord(DiscordConfig),
     /// A mailbox.
@@ -25,6 +28,7 @@ impl Config {
     /// The vendor.
     pub fn kind(&self) -> Kind {
         match self {
+            Self::Calendar(_) => Kind::Calendar,
             Self::Discord(_) => Kind::Discord,
             Self::Email(_) => Kind::Email,
             Self::Slack(_) => Kind::Slack,
@@ -47,6 +51,27 @@ pub struct WebhookConfig {
     pub signature_header: Option<String>,
     /// Paths of the author's ids in a payload (`sender.id`), tried in order.
     pub actor_paths: Vec<String>,
+}
+
+/// Calendars.
+#[derive(Clone)]
+pub struct CalendarConfig {
+    pub account: CalendarAccount,
+    /// The calendars that the agent can see.
+    pub calendars: Vec<Choice>,
+    /// How long before an event the agent is reminded. `None`: it is not.
+    pub reminder_lead: Option<Duration>,
+    /// Polling interval.
+    pub poll: Duration,
+}
+
+/// The account with the calendars.
+#[derive(Clone)]
+pub enum CalendarAccount {
+    /// On a CalDAV server, guarded against private addresses.
+    CalDav { url: String, user: String, pass: SecretString },
+    /// At Google. `None`: none is connected yet.
+    Google(Option<TokenSource>),
 }
 
 /// A Discord bot.
@@ -137,7 +162,7 @@ pub struct EmailConfig {
     /// Mails are read from this time on: when the channel was connected.
     pub since: jiff::Timestamp,
     /// Polling interval, beside IDLE.
-    pub poll: std::time::Duration,
+    pub poll: Duration,
     /// The organization's memory for mails being read.
     pub memory: Arc<dyn MemoryBudget>,
 }

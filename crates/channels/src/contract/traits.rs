@@ -9,6 +9,8 @@ use super::failure::Cause;
 /// The vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
+    /// Calendars, by CalDAV or at Google.
+    Calendar,
     /// Discord bots.
     Discord,
     /// Mailboxes, by IMAP and SMTP.
@@ -23,7 +25,8 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Discord, Self::Email, Self::Slack, Self::Telegram, Self::Webhook];
+    pub const ALL: [Self; 6] =
+        [Self::Calendar, Self::Discord, Self::Email, Self::Slack, Self::Telegram, Self::Webhook];
 }
 
 /// Properties of a vendor.
@@ -33,7 +36,7 @@ pub struct Traits {
     pub kind: Kind,
     /// The markup of texts.
     pub dialect: Dialect,
-    /// The maximum length of one message's text. The core splits longer texts.
+    /// The maximum length of one message's text. The core splits longer texts. 0: no message is sent, only actions are.
     pub longest: Longest,
     /// Rate limits. All apply.
     pub limits: &'static [Limit],

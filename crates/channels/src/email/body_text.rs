@@ -1,11 +1,10 @@
 //! The text of a whole mail: its texts in order, its events, and notes about unreadable parts.
 
 use super::{
-    calendar,
     inbound::LONGEST_TEXT,
     mime::{MimeMail, Part},
 };
-use crate::quoting::escape_notes;
+use crate::{icalendar::describe_calendar, quoting::escape_notes};
 
 /// The text of a mail from this address.
 pub fn read_body(mail: &MimeMail<'_>, from: &str) -> String {
@@ -22,9 +21,7 @@ pub fn read_body(mail: &MimeMail<'_>, from: &str) -> String {
     if let Some(at) = text.find("-----BEGIN PGP MESSAGE-----") {
         text.insert_str(at, "[What follows is encrypted with OpenPGP and can't be read here.]\n");
     }
-    for event in
-        mail.select(&mail.events).take(10).filter_map(|part| calendar::describe_calendar(&part.text(), from))
-    {
+    for event in mail.select(&mail.events).take(10).filter_map(|part| describe_calendar(&part.text(), from)) {
         // The same event comes as a text and as a file.
         if !text.contains(&event) {
             append(&mut text, &event);

@@ -9,15 +9,13 @@
 //! - `smtp.rs`: sends mails; `compose.rs`: composes them; `xoauth2.rs`: access tokens in place of passwords.
 //! - `mime.rs`: splits a mail into parts, within limits; `inbound.rs`: decodes it as a message.
 //! - `charset.rs`, `encoded_words.rs`, `content_type.rs`, `dates.rs`: decode bytes, headers, parameters and dates.
-//! - `body_text.rs`: the text of a whole mail; `html/`, `flowed.rs`, `calendar.rs`: the text of HTML, soft-wrapped
-//!   lines and events; `time_zones.rs`: an event's time zones.
+//! - `body_text.rs`: the text of a whole mail; `html/`, `flowed.rs`: the text of HTML and of soft-wrapped lines.
 //! - `automatic.rs`: detects programs as authors; `auth_results.rs`: verifies the sender.
 
 mod attempts;
 mod auth_results;
 mod automatic;
 mod body_text;
-mod calendar;
 mod charset;
 mod compose;
 mod content_type;
@@ -34,7 +32,6 @@ mod mime;
 #[cfg(test)]
 mod samples;
 mod smtp;
-mod time_zones;
 mod xoauth2;
 
 pub use self::{auth_results::TOPMOST, inbound::origin};

@@ -2,7 +2,8 @@
 //!
 //! An IP address in a URL is checked here, since the HTTP client resolves only names; a name is resolved once, every
 //! address is checked, and a checked one is connected to. Redirects are not followed and proxies of the environment are
-//! not used: both would bypass the checks. At most 64 KiB of a response's body are read.
+//! not used: both would bypass the checks. At most 64 KiB of a response's body are read, of a calendar server's
+//! 8 MiB.
 
 use std::{error::Error, io, net::SocketAddr, sync::Arc};
 
@@ -117,10 +118,15 @@ impl Guard {
 
     /// Makes one call.
     pub(crate) async fn call(&self, request: Request) -> Result<HttpResponse, Failure> {
+        self.call_within(request, bounds::TEXT).await
+    }
+
+    /// Makes one call, of whose answer at most `most` bytes are read.
+    pub(crate) async fn call_within(&self, request: Request, most: usize) -> Result<HttpResponse, Failure> {
         self.check(request.url().as_str())?;
         let host = request.url().host_str().unwrap_or_default().to_owned();
         let response = self.http.execute(request).await.map_err(|error| guarded_failure(&host, &error))?;
-        HttpResponse::read(response, bounds::TEXT).await.map_err(|error| call_failure(&host, &error))
+        HttpResponse::read(response, most).await.map_err(|error| call_failure(&host, &error))
     }
 
     /// Downloads a file of at most `most` bytes. Returns its length.
@@ -155,6 +161,16 @@ impl Guard {
     ) -> Result<TlsStream<S>, GuardError> {
         let failed = |source| GuardError::Unreachable { host: host.to_owned(), port, source };
         stream::start_tls(&self.tls, host, on).await.map_err(failed)
+    }
+
+    /// Whether a password may be sent there: over TLS, or into a network that the operator lists.
+    pub(crate) async fn may_have_secrets(&self, url: &Url) -> Result<bool, GuardError> {
+        let host = url.host_str().unwrap_or_default();
+        if url.scheme() == "https" {
+            return Ok(true);
+        }
+        let addresses = self.addresses.of(host).await.map_err(|error| address_failure(host, error))?;
+        Ok(addresses.into_iter().all(|address| self.addresses.lists(address)))
     }
 
     /// Whether a connection leads into a network that the operator lists: it may be unencrypted.

@@ -16,7 +16,7 @@ use url::Url;
 
 pub use self::guard::{Guard, GuardError};
 pub(crate) use self::{
-    response::HttpResponse,
+    response::{HttpResponse, parse_date},
     stream::{Metered, ReadLimit, Stream},
     vendor_client::{VendorClient, file_part, with_form},
 };

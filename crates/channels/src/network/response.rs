@@ -3,7 +3,10 @@
 use std::{error::Error, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+use http::{
+    HeaderMap, StatusCode,
+    header::{DATE, RETRY_AFTER},
+};
 use jiff::{Timestamp, fmt::rfc2822};
 use muster_certificates::Remedy;
 use reqwest::Response;
@@ -32,18 +35,28 @@ impl HttpResponse {
         Ok(Self { status, headers, body: body.freeze() })
     }
 
+    /// The server's time.
+    pub fn date(&self) -> Option<Timestamp> {
+        parse_date(self.headers.get(DATE)?.to_str().ok()?)
+    }
+
     /// The wait that `Retry-After` asks for, in seconds or until a date. At most a day.
     pub fn retry_after(&self, now: Timestamp) -> Option<Duration> {
         let text = self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
         let seconds = match text.parse::<u64>() {
             Ok(seconds) => seconds,
             Err(_) => {
-                let until = rfc2822::parse(text).ok()?.timestamp();
+                let until = parse_date(text)?;
                 u64::try_from(until.as_second() - now.as_second()).unwrap_or_default()
             }
         };
         Some(Duration::from_secs(seconds).min(Duration::from_secs(24 * 60 * 60)))
     }
+}
+
+/// `Mon, 30 Nov 2026 09:00:00 GMT`
+pub fn parse_date(text: &str) -> Option<Timestamp> {
+    rfc2822::parse(text.trim()).ok().map(|date| date.timestamp())
 }
 
 /// Copies a body of at most `most` bytes. Returns its length.

@@ -7,6 +7,7 @@
     reason = "in tests a panic is a failure, and what is spawned ends with the test"
 )]
 
+mod calendar;
 mod clients;
 mod code_host;
 mod discord;
@@ -21,4 +22,4 @@ mod support;
 mod telegram;
 mod webhook;
 
-use muster_testing::{aiosmtpd, dovecot, fakes, peers};
+use muster_testing::{aiosmtpd, caldav, dovecot, fakes, peers};

@@ -14,6 +14,7 @@ import { Sections } from '../../ui/section-form'
 import { ListSkeleton } from '../../ui/skeleton'
 import { Account } from './account'
 import { AlertRecipients } from './alert-recipients'
+import { Calendars } from './calendars'
 import { type Channel, ChannelQuery, DeleteChannel } from './channel'
 import { Head } from './head'
 import { Incoming } from './incoming'
@@ -52,6 +53,7 @@ export function ChannelPeek({ id, onClose }: { id: number; onClose: () => void }
               {groupsOf(channel.transport, channel.direction).map((group) => (
                 <TransportSection key={group.title} channel={channel} group={group} />
               ))}
+              <Calendars channel={channel} />
               {receives && <Incoming channel={channel} />}
             </Sections>
           </Gate>

@@ -13,6 +13,7 @@ export const ChannelFields = graphql(`
     webhook { outboundUrl hasOutboundSecret hasInboundSecret signatureHeader echoFilter { selfIds actorPaths } }
     email { authservId imap { host port user tls hasPass } smtp { host port user from hasPass } }
     providerAccount { connected providerEmail expiresAt }
+    calendar { url user hasPass calendarWhitelist { id name } reminderLeadMinutes }
     codeHost { oauth { authorized userLogin expiresAt } }
   }
 `)
@@ -24,6 +25,9 @@ export const ChannelQuery = graphql(
 `,
   [ChannelFields],
 )
+export const ChannelCalendars = graphql(`
+  query ChannelCalendars($orgId: Id!, $id: Id!) { channelCalendars(orgId: $orgId, id: $id) { id name } }
+`)
 export const UpdateChannel = graphql(
   `
   mutation UpdateChannel($orgId: Id!, $id: Id!, $ifRevision: Int, $input: UpdateChannelInput!) {
@@ -79,6 +83,8 @@ export function hasSecret(channel: ChannelRecord, path: string): boolean {
   switch (path) {
     case 'botToken':
       return channel.hasToken
+    case 'calendar.pass':
+      return channel.calendar?.hasPass ?? false
     case 'email.imap.pass':
       return channel.email?.imap?.hasPass ?? false
     case 'email.smtp.pass':

@@ -2,7 +2,7 @@
 import type { BoundsKey } from '../../api/bounds'
 import type { SecretPart } from './tokens'
 
-export type Transport = 'TELEGRAM' | 'DISCORD' | 'SLACK' | 'EMAIL' | 'WEBHOOK'
+export type Transport = 'TELEGRAM' | 'DISCORD' | 'SLACK' | 'EMAIL' | 'CALENDAR' | 'WEBHOOK'
 export type Direction = 'BIDIRECTIONAL' | 'INBOUND' | 'OUTBOUND'
 
 interface Spec {
@@ -160,6 +160,45 @@ const WEBHOOK: Group[] = [
   },
 ]
 
+const CALENDAR: Group[] = [
+  {
+    title: 'CalDAV server',
+    about: 'Leave it empty for Google calendars: connect the account after creating the channel.',
+    fields: [
+      {
+        kind: 'text',
+        path: 'calendar.url',
+        label: 'Address',
+        placeholder: 'https://cloud.example.com/remote.php/dav/',
+        optional: true,
+        bounds: 'ChannelCalendarInput.url',
+      },
+      {
+        kind: 'text',
+        path: 'calendar.user',
+        label: 'User',
+        hint: 'With its e-mail address, invitations can be answered.',
+        optional: true,
+        bounds: 'ChannelCalendarInput.user',
+      },
+      { kind: 'secret', path: 'calendar.pass', label: 'Password', optional: true },
+    ],
+  },
+  {
+    title: 'Reminders',
+    fields: [
+      {
+        kind: 'number',
+        path: 'calendar.reminderLeadMinutes',
+        label: 'Minutes before an event',
+        hint: 'The agent gets a message then. Empty: it gets none.',
+        optional: true,
+        bounds: 'ChannelCalendarInput.reminderLeadMinutes',
+      },
+    ],
+  },
+]
+
 interface TransportWords {
   label: string
   groups: Group[]
@@ -233,6 +272,17 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
     ],
     groups: MAIL,
   },
+  CALENDAR: {
+    label: 'Calendar',
+    labels: 'Categories of events, at CalDAV servers.',
+    guide: '/docs/channels/calendar.md',
+    setup: [
+      'Create an account for the agent alone, and share with it the calendars that it is to see.',
+      'At a CalDAV server, enter its address and the account below. Some servers need an app password.',
+      'After connecting the channel, connect the Google account if you use Google, and choose the calendars on the channel’s page.',
+    ],
+    groups: CALENDAR,
+  },
   WEBHOOK: {
     label: 'Webhook',
     labels: 'The “labels” of a message.',
@@ -250,7 +300,6 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
 const PLANNED: Record<string, string> = {
   CODE_HOST: 'Code host',
   DRIVE: 'Shared drive',
-  CALENDAR: 'Calendar',
 }
 
 export const TRANSPORT_NAMES = Object.entries(TRANSPORTS).map(([value, { label }]) => ({ value, label }))

@@ -37,8 +37,8 @@ test('a direction hides what it does not need, and what is planned has no settin
   expect(titles('WEBHOOK', 'INBOUND')).toEqual(['Receiving'])
   expect(titles('WEBHOOK', 'OUTBOUND')).toEqual(['Sending'])
   expect(titles('WEBHOOK', 'BIDIRECTIONAL')).toHaveLength(2)
-  expect(titles('CALENDAR', 'BIDIRECTIONAL')).toEqual([])
-  expect([isPlanned('CALENDAR'), isPlanned('DISCORD')]).toEqual([true, false])
+  expect(titles('DRIVE', 'BIDIRECTIONAL')).toEqual([])
+  expect([isPlanned('DRIVE'), isPlanned('CALENDAR')]).toEqual([true, false])
 })
 
 test('each transport is set up in three steps, and its guide exists', () => {

@@ -25,6 +25,8 @@ impl Filler<'_> {
             ("webhook_actor_paths", json!(["sender.id"]).into()),
             ("code_host_repos", json!(["owner/name"]).into()),
             ("code_host_oauth_user_login", (transport == "CODE_HOST").then(|| "octo".to_owned()).into()),
+            ("calendar_url", (transport == "CALENDAR").then(|| "https://dav.example/".to_owned()).into()),
+            ("calendar_user", (transport == "CALENDAR").then(|| "rota".to_owned()).into()),
             ("calendar_whitelist", json!([{ "id": "c1", "name": "Rota" }]).into()),
             ("drive_folder_id", (transport == "DRIVE").then(|| format!("folder {n}")).into()),
             ("alert_recipient_user_ids", json!([all.members[i]]).into()),

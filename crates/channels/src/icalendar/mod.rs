@@ -1,45 +1,113 @@
-//! Text form of calendar events and tasks in mails (RFC 5545, RFC 5546).
+//! Events and tasks (RFC 5545, RFC 5546): of mails, and of calendars.
+//!
+//! - `mod.rs`: reads and describes them; `time_zones.rs`: their time zones; `recurrence.rs`: when they recur.
+//! - `writing.rs`: new events, and changes of others' events.
+
+mod recurrence;
+mod time_zones;
+mod writing;
 
 use jiff::{
-    Span, ToSpan,
+    Span, Timestamp, ToSpan,
     civil::{Date, DateTime, Time},
+    tz::TimeZone,
 };
+use sha2::{Digest, Sha256};
 
-use super::time_zones::TimeZones;
+use self::time_zones::TimeZones;
+pub use self::{
+    recurrence::Occurrence,
+    writing::{At, Change, NewEvent, Partstat, apply, escape, new_calendar},
+};
 use crate::bounds;
 
 /// The text of a calendar's first event or task, in a mail from this address. `None`: it has none.
 pub fn describe_calendar(calendar: &str, from: &str) -> Option<String> {
-    let calendar = calendar.get(..calendar.floor_char_boundary(256 << 10))?;
-    let lines = unfold(calendar);
-    let mut event = Event::default();
-    let mut events = 0;
-    let mut zones = TimeZones::default();
-    // The open components: `VCALENDAR`, `VEVENT`, `VALARM` …
-    let mut within: Vec<&str> = Vec::new();
-    for line in lines.lines().filter_map(Property::read) {
-        match (&*line.name, within.last().copied()) {
-            ("BEGIN", _) => {
-                if let Some(is_task) = is_task(line.value) {
-                    events += 1;
-                    event.is_task |= is_task && events == 1;
+    let calendar = Calendar::read(calendar, from);
+    let first = calendar.events.first()?;
+    Some(first.describe(&calendar, from, calendar.count - 1))
+}
+
+/// The events and tasks of a calendar.
+#[derive(Default)]
+pub struct Calendar {
+    method: String,
+    /// The first ones.
+    pub events: Vec<Event>,
+    /// The number of all.
+    count: usize,
+    zones: TimeZones,
+}
+
+impl Calendar {
+    /// Reads a calendar that came from this address.
+    pub fn read(calendar: &str, from: &str) -> Self {
+        let mut read = Self::default();
+        read.add_lines(&unfold(&calendar[..calendar.floor_char_boundary(256 << 10)]), from);
+        read
+    }
+
+    /// The text of an object of a calendar: an event, with its exceptions if it recurs. Empty: it has no event.
+    pub fn describe(&self) -> String {
+        let texts = self.events.iter().take(10).map(|event| event.describe(self, "", 0));
+        let mut text = texts.collect::<Vec<_>>().join("\n\n");
+        if self.count > 10 {
+            text.push_str(&format!("\n({} more)", self.count - 10));
+        }
+        text
+    }
+
+    /// Names the state of an object: equal only if its times, titles and answers are.
+    pub fn fingerprint(&self) -> String {
+        let instant = |moment: &Option<Moment>| moment.as_ref()?.instant(&self.zones, &TimeZone::UTC);
+        let mut digest = Sha256::new();
+        for event in &self.events {
+            let mut answers: Vec<_> =
+                event.attendees.iter().map(|one| (one.address.to_lowercase(), one.status)).collect();
+            answers.sort_unstable();
+            let times = (instant(&event.begin), instant(&event.end), instant(&event.recurrence));
+            let words = (&event.summary, &event.place, event.is_cancelled());
+            digest.update(format!("{times:?} {words:?} {answers:?}\n"));
+        }
+        hex::encode(&digest.finalize()[..12])
+    }
+
+    /// Whether the last change was Muster's.
+    pub fn is_ours(&self) -> bool {
+        self.events.first().is_some_and(|event| event.marker.fingerprint == self.fingerprint())
+    }
+
+    fn add_lines(&mut self, lines: &str, from: &str) {
+        // The open components: `VCALENDAR`, `VEVENT`, `VALARM` …
+        let mut within: Vec<&str> = Vec::new();
+        for line in lines.lines().filter_map(Property::read) {
+            match (&*line.name, within.last().copied()) {
+                ("BEGIN", _) => {
+                    if let Some(is_task) = is_task(line.value) {
+                        self.count += 1;
+                        self.events.truncate(bounds::LIST - 1);
+                        self.events.push(Event { is_task, ..Event::default() });
+                    }
+                    if line.value.eq_ignore_ascii_case("VTIMEZONE") {
+                        self.zones.begin_zone();
+                    } else if is_zone_rule(line.value) {
+                        self.zones.begin_rule();
+                    }
+                    within.push(line.value);
                 }
-                if line.value.eq_ignore_ascii_case("VTIMEZONE") {
-                    zones.begin_zone();
-                } else if is_zone_rule(line.value) {
-                    zones.begin_rule();
+                ("END", _) => drop(within.pop()),
+                ("TZID", Some(part)) if part.eq_ignore_ascii_case("VTIMEZONE") => self.zones.name(line.value),
+                (name, Some(part)) if is_zone_rule(part) => self.zones.add(name, line.value),
+                ("METHOD", Some(_)) => self.method = line.value.to_ascii_uppercase(),
+                (_, Some(part)) if is_task(part).is_some() => {
+                    if let Some(event) = self.events.last_mut() {
+                        event.add(&line, from);
+                    }
                 }
-                within.push(line.value);
+                _ => {}
             }
-            ("END", _) => drop(within.pop()),
-            ("TZID", Some(part)) if part.eq_ignore_ascii_case("VTIMEZONE") => zones.name(line.value),
-            (name, Some(part)) if is_zone_rule(part) => zones.add(name, line.value),
-            ("METHOD", Some(_)) => event.method = line.value.to_ascii_uppercase(),
-            (_, Some(part)) if is_task(part).is_some() && events == 1 => event.add(&line, from),
-            _ => {}
         }
     }
-    (events > 0).then(|| event.describe(from, events - 1, &zones))
 }
 
 /// Whether a component is a zone's standard or summer time.
@@ -113,6 +181,12 @@ impl<'a> Property<'a> {
         address(self.value)
     }
 
+    /// The moments of a list.
+    fn moments(&self) -> impl Iterator<Item = Moment> {
+        let values = self.value.split(',').map(|value| Property { value, ..self.clone() });
+        values.filter_map(|line| Moment::read(&line))
+    }
+
     /// `Ada <ada@a.test>`
     fn format_person(&self) -> String {
         let address = self.address();
@@ -123,18 +197,25 @@ impl<'a> Property<'a> {
     }
 }
 
+/// An event or a task.
 #[derive(Default)]
-struct Event {
+pub struct Event {
     is_task: bool,
-    method: String,
-    summary: String,
+    pub uid: String,
+    pub summary: String,
     begin: Option<Moment>,
     end: Option<Moment>,
+    /// The start that this one replaces, of those that the event's rule gives.
+    recurrence: Option<Moment>,
     /// The duration of an event without an end.
     lasts: Option<Span>,
     place: String,
     organizer: String,
+    /// Its address, in lower case.
+    pub organizer_address: String,
     repeats: String,
+    /// Starts beside the repetition.
+    dates: Vec<Moment>,
     /// Exceptions from the repetition.
     except: Vec<Moment>,
     /// A task's deadline.
@@ -144,6 +225,38 @@ struct Event {
     status: String,
     words: String,
     answer: Option<Reply>,
+    /// The first ones.
+    pub attendees: Vec<Attendee>,
+    pub categories: Vec<String>,
+    /// When its author changed it, by the author's clock.
+    pub modified: Option<Timestamp>,
+    /// Left by Muster's last change.
+    pub marker: Marker,
+}
+
+/// Left in an event by Muster's last change of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marker {
+    /// The id of the action.
+    pub action: String,
+    /// The [`Calendar::fingerprint`] afterwards.
+    pub fingerprint: String,
+}
+
+/// An invited person.
+#[derive(Debug)]
+pub struct Attendee {
+    pub address: String,
+    /// `Bo <bo@b.test> accepts`
+    words: String,
+    /// `accepts`
+    status: &'static str,
+}
+
+impl Attendee {
+    pub fn declines(&self) -> bool {
+        self.status == DECLINES
+    }
 }
 
 /// An invitee's reply.
@@ -161,7 +274,7 @@ impl Reply {
     fn read(line: &Property<'_>, from: &str) -> Self {
         let what = match line.param("PARTSTAT").unwrap_or_default().to_ascii_uppercase().as_str() {
             "ACCEPTED" => "accepts",
-            "DECLINED" => "declines",
+            "DECLINED" => DECLINES,
             "TENTATIVE" => "accepts tentatively",
             "DELEGATED" => DELEGATES,
             _ => UNDECIDED,
@@ -184,7 +297,7 @@ impl Reply {
         if !sent.is_empty() {
             words.extend([": ", sent]);
         }
-        if !is_sender {
+        if !is_sender && !from.is_empty() {
             words.extend([", sent by ", from]);
         }
         words
@@ -193,6 +306,7 @@ impl Reply {
 
 const UNDECIDED: &str = "has not decided";
 const DELEGATES: &str = "sends someone else";
+const DECLINES: &str = "declines";
 
 /// `mailto:ada@a.test`
 fn address(value: &str) -> &str {
@@ -207,12 +321,25 @@ impl Event {
             "DTEND" => self.end = Moment::read(line),
             "DURATION" => self.lasts = line.value.parse().ok(),
             "LOCATION" => self.place = line.text(),
-            "ORGANIZER" => self.organizer = line.format_person(),
-            "RRULE" => self.repeats = line.text(),
-            "EXDATE" => {
-                let values = line.value.split(',').map(|value| Property { value, ..line.clone() });
-                self.except.extend(values.filter_map(|line| Moment::read(&line)));
+            "UID" => self.uid = line.text(),
+            "RECURRENCE-ID" => self.recurrence = Moment::read(line),
+            "CATEGORIES" => {
+                let room = bounds::LIST.saturating_sub(self.categories.len());
+                self.categories.extend(line.text().split(',').take(room).map(|one| one.trim().to_owned()));
             }
+            "DTSTAMP" | "LAST-MODIFIED" => {
+                let at = Moment::read(line).and_then(|at| at.instant(&TimeZones::default(), &TimeZone::UTC));
+                self.modified = self.modified.max(at);
+            }
+            "X-MUSTER-ACTION" => self.marker.action = line.text(),
+            "X-MUSTER-STATE" => self.marker.fingerprint = line.text(),
+            "ORGANIZER" => {
+                self.organizer = line.format_person();
+                self.organizer_address = line.address().to_lowercase();
+            }
+            "RRULE" => self.repeats = line.text(),
+            "EXDATE" => self.except.extend(line.moments()),
+            "RDATE" => self.dates.extend(line.moments()),
             "DUE" => self.due = Moment::read(line),
             "COMMENT" if !self.comment.is_empty() => self.comment.extend(["\n", &line.text()]),
             "COMMENT" => self.comment = line.text(),
@@ -220,6 +347,10 @@ impl Event {
             "DESCRIPTION" => self.words = line.text(),
             "ATTENDEE" => {
                 let answer = Reply::read(line, from);
+                if self.attendees.len() < bounds::LIST {
+                    let (address, words) = (line.address().to_owned(), answer.describe(from));
+                    self.attendees.push(Attendee { address, words, status: answer.what });
+                }
                 if self.answer.as_ref().is_none_or(|known| known.weight() < answer.weight()) {
                     self.answer = Some(answer);
                 }
@@ -228,15 +359,20 @@ impl Event {
         }
     }
 
-    fn describe(&self, from: &str, others: usize, zones: &TimeZones) -> String {
-        let what = match &*self.method {
+    pub fn is_cancelled(&self) -> bool {
+        self.status == "CANCELLED"
+    }
+
+    fn describe(&self, calendar: &Calendar, from: &str, others: usize) -> String {
+        let zones = &calendar.zones;
+        let what = match &*calendar.method {
             "CANCEL" if self.is_task => "Calendar: a task is cancelled",
             _ if self.is_task => "Calendar: a task",
             "CANCEL" => "Calendar: an event is cancelled",
             "REPLY" => "Calendar: an answer to an invitation",
             "COUNTER" => "Calendar: another time is proposed",
             "REQUEST" => "Calendar: an invitation",
-            _ if self.status == "CANCELLED" => "Calendar: an event is cancelled",
+            _ if self.is_cancelled() => "Calendar: an event is cancelled",
             _ => "Calendar: an event",
         };
         let mut words = format!("[{what}]");
@@ -252,17 +388,24 @@ impl Event {
             except.extend([" and ", &more.to_string(), " more"]);
         }
         let due = self.due.as_ref().map(at);
-        let answer =
-            self.answer.as_ref().filter(|_| self.method == "REPLY").map(|answer| answer.describe(from));
+        let is_reply = calendar.method == "REPLY";
+        let answer = self.answer.as_ref().filter(|_| is_reply).map(|answer| answer.describe(from));
+        let own = self.begin.as_ref().map(at);
+        let instead = self.recurrence.as_ref().map(at).filter(|instead| own.as_ref() != Some(instead));
+        // Mails have the answers of their senders only.
+        let invited: &[Attendee] = if calendar.method.is_empty() { &self.attendees } else { &[] };
+        let invited = invited.iter().map(|one| &*one.words).collect::<Vec<_>>().join(", ");
         for (label, value) in [
             ("", Some(&self.summary)),
             ("", answer.as_ref()),
             ("When: ", when.as_ref()),
+            ("Instead of: ", instead.as_ref()),
             ("Due: ", due.as_ref()),
             ("Repeats: ", Some(&self.repeats)),
             ("Except: ", Some(&except)),
             ("Where: ", Some(&self.place)),
             ("Organizer: ", Some(&self.organizer)),
+            ("Invited: ", Some(&invited)),
             ("Comment: ", Some(&self.comment)),
             ("\n", Some(&self.words)),
         ] {
@@ -306,6 +449,11 @@ impl Moment {
         let time =
             self.time.as_ref().map_or(Some(Time::midnight()), |time| Time::strptime("%H:%M", time).ok());
         Some(self.day.to_datetime(time?))
+    }
+
+    /// The instant. Days, and times without a known zone, are those of `local`.
+    fn instant(&self, zones: &TimeZones, local: &TimeZone) -> Option<Timestamp> {
+        zones.instant(&self.zone, self.local()?, local)
     }
 
     /// Adds the zone's UTC offset, if the calendar defines it.

@@ -1,7 +1,11 @@
 //! Time zones defined by a calendar (RFC 5545, 3.6.5): only it tells the meaning of names such as `Customized Time
 //! Zone` and `1`.
 
-use jiff::civil::{Date, DateTime, Time, Weekday};
+use jiff::{
+    Timestamp,
+    civil::{Date, DateTime, Time, Weekday},
+    tz::{self, Offset},
+};
 
 use crate::bounds;
 
@@ -59,6 +63,16 @@ impl TimeZones {
     pub fn offset_at(&self, name: &str, at: DateTime) -> Option<String> {
         let zone = self.0.iter().find(|zone| zone.name == name)?;
         Some(format_offset(zone.minutes_east(at)?))
+    }
+
+    /// The instant of a local time. A zone that is neither a usual one nor defined by the calendar counts as `local`.
+    pub fn instant(&self, name: &str, at: DateTime, local: &tz::TimeZone) -> Option<Timestamp> {
+        let usual = if name.is_empty() { None } else { tz::TimeZone::get(name).ok() };
+        let defined = self.0.iter().find(|zone| usual.is_none() && zone.name == name);
+        if let Some(minutes) = defined.and_then(|zone| zone.minutes_east(at)) {
+            return Offset::from_seconds(minutes * 60).ok()?.to_timestamp(at).ok();
+        }
+        usual.as_ref().unwrap_or(local).to_timestamp(at).ok()
     }
 }
 

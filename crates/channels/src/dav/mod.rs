@@ -1,0 +1,9 @@
+//! WebDAV (RFC 4918), as calendar servers speak it: calls to a server that tenants name, and its answers.
+
+mod client;
+mod multistatus;
+
+pub use self::{
+    client::DavClient,
+    multistatus::{Multistatus, Resource},
+};
