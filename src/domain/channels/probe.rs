@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use muster_channels::{Config, EmailConfig, Failure, Identity, WebhookConfig};
+use muster_channels::{CodeHostLogin, Config, EmailConfig, Failure, Identity, WebhookConfig};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 use serde_json::{Value, json};
 
@@ -91,11 +91,22 @@ fn words(texts: Vec<String>) -> Value {
     texts.into_iter().map(word).collect()
 }
 
+/// Refuses an installation of the GitHub App unless GitHub has confirmed that the channel's person may use it: anyone
+/// can name another's.
+pub(super) fn unconfirmed(answer: Option<&Answer>) -> Option<Violation> {
+    if answer.is_some_and(|answer| answer.identity.is_some() || !answer.refused.is_empty()) {
+        return None;
+    }
+    let why = answer.and_then(|answer| answer.unchecked.first()).map_or("", String::as_str);
+    let detail = format!("GitHub could not be asked whether you may use this installation. Try again. {why}");
+    Some(Violation::at("/code_host/installation_id", "NOT_ALLOWED", detail))
+}
+
 /// Asks a channel's vendor, with these secrets.
 ///
 /// # Errors
 /// The secrets are invalid for the transport.
-pub(super) async fn ask_vendor(core: &Core, channel: &Model, secrets: OpenedSecrets) -> Result<Answer> {
+pub(super) async fn ask_vendor(core: &Arc<Core>, channel: &Model, secrets: OpenedSecrets) -> Result<Answer> {
     let mut answer = Answer::default();
     let Some(config) = config(core, channel, secrets)? else { return Ok(answer) };
     let asked = split_by_credential(config).into_iter().map(|(field, config)| async move {
@@ -129,6 +140,13 @@ fn split_by_credential(config: Config) -> Vec<(&'static str, Config)> {
                 ("/webhook/inbound_secret", Config::Webhook(Box::new(inward))),
                 ("/webhook/outbound_secret", Config::Webhook(Box::new(outward))),
             ]
+        }
+        Config::CodeHost(config) => {
+            let field = match config.login {
+                CodeHostLogin::Account(_) => "/bot_token",
+                CodeHostLogin::Installation(_) => "/code_host/installation_id",
+            };
+            vec![(field, Config::CodeHost(config))]
         }
         bot => vec![("/bot_token", bot)],
     }

@@ -9,6 +9,8 @@ use super::failure::Cause;
 /// The vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
+    /// GitHub Apps, and accounts at GitLab, Gitea and Forgejo.
+    CodeHost,
     /// Discord bots.
     Discord,
     /// Mailboxes, by IMAP and SMTP.
@@ -23,7 +25,8 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Discord, Self::Email, Self::Slack, Self::Telegram, Self::Webhook];
+    pub const ALL: [Self; 6] =
+        [Self::CodeHost, Self::Discord, Self::Email, Self::Slack, Self::Telegram, Self::Webhook];
 }
 
 /// Properties of a vendor.
