@@ -16,6 +16,7 @@ use serde_json::Value;
 /// The folders, and the crate whose test reads each.
 pub const KINDS: &[(&str, &str)] = &[
     ("acp", "muster-host"),
+    ("code_host", "muster-channels"),
     ("discord", "muster-channels"),
     ("id_tokens", "muster"),
     ("mail", "muster-channels"),

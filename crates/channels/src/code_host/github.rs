@@ -88,7 +88,7 @@ pub fn read(event: &str, payload: &Value) -> Option<Activity> {
         text: String::new(),
         context: String::new(),
         whom: Vec::new(),
-        updated: updated(written),
+        updated: updated(written).or_else(|| updated(subject)).unwrap_or_default(),
         subject: about,
         repo,
     };
@@ -210,9 +210,9 @@ fn names(person: &Value) -> Vec<String> {
     person["login"].as_str().map(str::to_owned).into_iter().collect()
 }
 
-fn updated(written: &Value) -> String {
+fn updated(written: &Value) -> Option<String> {
     let times = ["updated_at", "submitted_at", "created_at"];
-    times.iter().find_map(|field| written[field].as_str()).unwrap_or_default().to_owned()
+    times.iter().find_map(|field| written[field].as_str()).map(str::to_owned)
 }
 
 fn text(value: &Value) -> String {

@@ -30,6 +30,8 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 pub use self::activity::thread_root;
+#[cfg(test)]
+pub use self::text::neutralize;
 use self::{
     api::{Api, Credential},
     app::App,
