@@ -44,7 +44,7 @@ pub use layers::variable;
 pub use limits::RequestLimits;
 pub use oidc::{OidcProvider, OidcProviders, ResponseMode};
 pub use operating::{Log, LogFormat, Metrics, ProxyHeader, RateLimits, Traces};
-pub use outside::Channels;
+pub use outside::{Channels, CodeHost};
 use outside::{Agents, Cors, Email, Mail, Mcp};
 pub use plans::{PlanLimits, Plans};
 pub use prices::{Prices, Since, cost_of};

@@ -5,6 +5,7 @@ mod acting;
 mod albums_and_edits;
 mod batched_ingest;
 mod chat_decisions;
+mod code_host;
 mod contacts;
 pub mod deliveries;
 mod discord;

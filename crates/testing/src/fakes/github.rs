@@ -43,7 +43,7 @@ const PAGE: usize = 100;
 
 pub struct Fake {
     pub at: Option<SocketAddr>,
-    /// Answers that replace the next regular ones to an installation, with a header.
+    /// Answers that replace the next regular ones to an installation or a person, with a header.
     pub answers: VecDeque<Answer>,
     /// The received requests.
     pub asked: Vec<(String, Value)>,
@@ -166,6 +166,10 @@ impl Fake {
                 (201, json!({ "token": token, "expires_at": "2099-01-01T00:00:00Z", "permissions": { "issues": "write" },
                     "repository_selection": "all" }))
             }
+            ("POST", ["login", "oauth", "access_token"]) if asked["client_id"] == CLIENT => {
+                (200, json!({ "access_token": PERSON, "scope": "", "token_type": "bearer" }))
+            }
+            ("GET", ["user"]) => (200, ada()),
             ("GET", ["user", "installations"]) => {
                 let all: Vec<_> = self.reached.iter().map(|id| installation(*id)).collect();
                 (200, json!({ "total_count": all.len(), "installations": all }))
@@ -217,6 +221,7 @@ impl Fake {
     fn admits(&self, path: &str, token: &str) -> bool {
         match path.split('/').next() {
             Some("app") => is_app(token),
+            Some("login") => true,
             Some("user") => token == PERSON,
             _ => !self.is_suspended && token == format!("ghs_canary{}", self.issued),
         }
@@ -256,11 +261,12 @@ async fn answer(
     let (status, said, header, hangs) = {
         let mut fake = fake.lock().unwrap();
         fake.asked.push((request.clone(), asked.clone()));
-        let is_of_installation = !path.starts_with("app") && !path.starts_with("user");
+        // Those to the App itself are not replaced.
+        let is_replaced = !path.starts_with("app");
         let (status, said, header) = if !fake.admits(&path, token) {
             let (status, said) = refusal(401, "Bad credentials");
             (status, said, None)
-        } else if let Some(answer) = fake.answers.pop_front_if(|_| is_of_installation) {
+        } else if let Some(answer) = fake.answers.pop_front_if(|_| is_replaced) {
             answer
         } else {
             let (status, said) = fake.judge(method.as_str(), &path, query, &asked);
