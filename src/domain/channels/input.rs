@@ -189,7 +189,6 @@ pub struct ChannelCodeHostInput {
     #[graphql(directive = bounds::apply(name(255)))]
     pub host: MaybeUndefined<String>,
     /// The id of the app's installation, at GitHub.
-    #[graphql(directive = bounds::apply(not_null()))]
     pub installation_id: MaybeUndefined<Id>,
     /// The repositories, as `owner/name`, to which it listens. Empty: all of the installation. Replaces the whole list.
     #[graphql(directive = bounds::apply(list(500, name(201)).not_null()))]

@@ -13,7 +13,7 @@ export const ChannelFields = graphql(`
     webhook { outboundUrl hasOutboundSecret hasInboundSecret signatureHeader echoFilter { selfIds actorPaths } }
     email { authservId imap { host port user tls hasPass } smtp { host port user from hasPass } }
     providerAccount { connected providerEmail expiresAt }
-    codeHost { oauth { authorized userLogin expiresAt } }
+    codeHost { host installationId repos events listenScope rawPayload oauth { authorized userLogin expiresAt } }
   }
 `)
 export const ChannelQuery = graphql(
