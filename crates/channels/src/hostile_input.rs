@@ -18,7 +18,8 @@ use tokio::{
 };
 
 use crate::{
-    Attention, CodeHostRules, Dialect, Kind, Longest, MailServer, Network, Proof, RawRequest, Software, Unit, VendorUrls, code_host, discord,
+    Attention, CodeHostRules, Dialect, Kind, Longest, MailServer, Network, Proof, RawRequest, Software, Unit,
+    VendorUrls, code_host, discord,
     email::{self, MailContext},
     render, slack, telegram, traits, webhook,
 };
@@ -453,8 +454,7 @@ fn check_rendering(kind: Kind, text: &str) {
 
 #[test]
 fn rendered_markdown() {
-    let kinds =
-        [Kind::CodeHost, Kind::Discord, Kind::Email, Kind::Slack, Kind::Telegram, Kind::Webhook];
+    let kinds = [Kind::CodeHost, Kind::Discord, Kind::Email, Kind::Slack, Kind::Telegram, Kind::Webhook];
     for bytes in input_sizes() {
         let odd = if bytes < 1 << 20 { odd_markdown(bytes) } else { Vec::new() };
         for (nth, text) in markdown(bytes).into_iter().chain(odd).enumerate() {

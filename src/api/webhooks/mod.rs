@@ -60,12 +60,13 @@ async fn receive_github(
     let is_proven = ingest.is_proven(GITHUB, from);
     let prepaid = if is_proven { None } else { Some(arrival.charge_in_advance(core)?) };
     let body = body::read_for(core, from, body, core.config.limits.body_bytes).await?;
-    let channels = ingest.find_installation(from, (&arrival.headers, &body)).await.inspect_err(|problem| {
-        if is_proven && problem.code == Code::Unauthenticated {
-            // Not refunded: the address stays charged.
-            drop(arrival.charge_in_advance(core));
-        }
-    })?;
+    let channels =
+        ingest.find_installation(from, (&arrival.headers, &body)).await.inspect_err(|problem| {
+            if is_proven && problem.code == Code::Unauthenticated {
+                // Not refunded: the address stays charged.
+                drop(arrival.charge_in_advance(core));
+            }
+        })?;
     if let Some(prepaid) = prepaid {
         prepaid.refund();
     }

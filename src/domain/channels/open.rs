@@ -11,9 +11,7 @@ use muster_channels::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{
-    access_tokens::token_source, entity::channels::Model, mail_room::MailMemory, merge::Secrets,
-};
+use super::{access_tokens::token_source, entity::channels::Model, mail_room::MailMemory, merge::Secrets};
 use crate::{
     base::{
         enums::{self, InactiveReason, ListenScope},

@@ -21,7 +21,9 @@ use crate::{
     conversations::messages::say,
     harness::{
         Actor, TestApp,
-        fakes::github::{CLIENT, INSTALLATION, KEY, PERSON, SECRET, Shared, commented, commented_on, github, refusal},
+        fakes::github::{
+            CLIENT, INSTALLATION, KEY, PERSON, SECRET, Shared, commented, commented_on, github, refusal,
+        },
         until,
     },
 };
@@ -98,13 +100,15 @@ async fn a_channel_is_active_only_once_a_person_reaches_its_installation() {
     let moved = json!({ "code_host": { "installation_id": 8 } });
     assert_eq!(app.operator.patch(&at(&app, &channel), moved).await.violations(), installation);
     let query = "query($o: Id!, $c: Id!) { channel(orgId: $o, id: $c) { botUsername inviteUrl warnings codeHost { host } } }";
-    let shown = app.viewer.gql(query, json!({ "o": app.org, "c": channel["id"] })).await.data()["channel"].clone();
+    let shown =
+        app.viewer.gql(query, json!({ "o": app.org, "c": channel["id"] })).await.data()["channel"].clone();
     let invite = "https://github.com/apps/muster/installations/new";
     assert_eq!(
         shown,
         json!({ "botUsername": "muster", "inviteUrl": invite, "warnings": [], "codeHost": { "host": null } })
     );
-    let disconnect = "mutation($o: Id!, $c: Id!) { disconnectChannel(orgId: $o, id: $c) { isActive inactiveReason } }";
+    let disconnect =
+        "mutation($o: Id!, $c: Id!) { disconnectChannel(orgId: $o, id: $c) { isActive inactiveReason } }";
     let ended = app.operator.gql(disconnect, json!({ "o": app.org, "c": channel["id"] })).await.data();
     assert_eq!(ended["disconnectChannel"], json!({ "isActive": false, "inactiveReason": "AUTH_FAILED" }));
 }
@@ -129,7 +133,8 @@ async fn comments_come_in_once_and_answers_go_out() {
     stranger["sender"] = json!({ "id": 6, "login": "eve", "type": "User" });
     github("issue_comment", &stranger).await;
     assert_eq!(app.column::<i64>(STORED).await, [2]);
-    let conversation: i64 = app.one("SELECT id FROM conversations WHERE target = $1", vec!["acme/shop#12".into()]).await;
+    let conversation: i64 =
+        app.one("SELECT id FROM conversations WHERE target = $1", vec!["acme/shop#12".into()]).await;
     say(&app, conversation, MessageRole::Assistant, "On it").await;
     until("it is sent", async || {
         deliveries::send_due(&app.core).await.unwrap();
@@ -146,7 +151,10 @@ async fn comments_come_in_once_and_answers_go_out() {
     }
     app.service.ingest.listen();
     until("it is fetched", async || app.column::<i64>(STORED).await == [3]).await;
-    assert_eq!(sets(&app, &channel, json!({ "code_host": { "listen_scope": "mentions" } })).await["is_active"], true);
+    assert_eq!(
+        sets(&app, &channel, json!({ "code_host": { "listen_scope": "mentions" } })).await["is_active"],
+        true
+    );
     github("issue_comment", &commented(86, "aside")).await;
     assert_eq!(app.column::<i64>(STORED).await, [3]);
 }
@@ -155,7 +163,8 @@ async fn comments_come_in_once_and_answers_go_out() {
 async fn a_limit_waits_and_an_end_switches_off() {
     let (app, fake, channel) = active().await;
     sends(&app.anonymous, "issue_comment", &commented(80, "@muster look"), SECRET).await;
-    let conversation: i64 = app.one("SELECT id FROM conversations WHERE target = $1", vec!["acme/shop#12".into()]).await;
+    let conversation: i64 =
+        app.one("SELECT id FROM conversations WHERE target = $1", vec!["acme/shop#12".into()]).await;
     let (status, limited) = refusal(403, "You have exceeded a secondary rate limit.");
     fake.lock().unwrap().answers.push_back((status, limited, Some(("retry-after", "90".to_owned()))));
     say(&app, conversation, MessageRole::Assistant, "On it").await;

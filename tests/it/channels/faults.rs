@@ -281,7 +281,8 @@ async fn once_comments_at_github_come_and_go_once() {
     says(0..1).await;
     let page = format!("/v1/org/{org}/conversation?limit=50&offset=0");
     let page = house.actor.get(&page).await.expect(200);
-    let conversations: Vec<i64> = page["data"].as_array().unwrap().iter().filter_map(|it| it["id"].as_i64()).collect();
+    let conversations: Vec<i64> =
+        page["data"].as_array().unwrap().iter().filter_map(|it| it["id"].as_i64()).collect();
     assert_eq!(conversations.len(), CHATS.count());
     let owner = house.owner();
     for &conversation in &conversations {
@@ -302,8 +303,10 @@ async fn once_comments_at_github_come_and_go_once() {
     }
     let expected: Vec<u64> = (0..=deaths * each).collect();
     for &conversation in &conversations {
-        until("all of an issue is stored", async || texts(&house, conversation).await.len() >= expected.len())
-            .await;
+        until("all of an issue is stored", async || {
+            texts(&house, conversation).await.len() >= expected.len()
+        })
+        .await;
         // What was fetched came later.
         let mut stored = texts(&house, conversation).await;
         stored.sort_unstable();

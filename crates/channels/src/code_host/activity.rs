@@ -180,7 +180,9 @@ impl Activity {
             Deed::Reopened if self.action == "ready_for_review" => "Ready for review.".to_owned(),
             Deed::Reopened => "Reopened.".to_owned(),
             Deed::Deleted => String::new(),
-            Deed::Other | Deed::Rare => join_paragraphs(&[&format!("{} {}", self.event, self.action), &self.text]),
+            Deed::Other | Deed::Rare => {
+                join_paragraphs(&[&format!("{} {}", self.event, self.action), &self.text])
+            }
         }
     }
 }

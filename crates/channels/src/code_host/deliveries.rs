@@ -2,7 +2,7 @@
 //! nothing is lost while the service is down, and without an address that GitHub can reach, messages come this way.
 //! <https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries>
 
-use std::{collections::HashMap, convert::Infallible, time::Duration};
+use std::{collections::HashMap, convert::Infallible, mem, time::Duration};
 
 use http::Method;
 use jiff::Timestamp;
@@ -47,17 +47,20 @@ pub async fn listen(
     let stored = cursor.and_then(|cursor| muster_json::from_str(&cursor.0).ok());
     let position = stored.unwrap_or(Position { since: app.memory.github_time(now) });
     let mut listener = Listener { app, installation, sink, decode, position, stored, read: HashMap::new() };
-    let mut backoff = Backoff::new();
+    let (mut backoff, mut is_up) = (Backoff::new(), false);
     loop {
         match listener.poll().await {
             Ok(()) => {
                 backoff.reset();
-                sink.link(Link::Up);
+                if !mem::replace(&mut is_up, true) {
+                    sink.link(Link::Up);
+                }
                 tokio::time::sleep(Duration::from_secs(15)).await;
             }
             Err(Ended::Stopped(failure)) => return Err(failure),
             Err(Ended::Failed(failure @ Failure::Credentials(_))) => return Err(failure),
             Err(Ended::Failed(failure)) => {
+                is_up = false;
                 sink.link(Link::Down(failure.to_string().into()));
                 let wait = if let Failure::RateLimited { wait, .. } = failure { Some(wait) } else { None };
                 backoff.wait(wait).await;

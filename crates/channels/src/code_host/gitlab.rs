@@ -45,7 +45,11 @@ pub fn read(payload: &Value) -> Option<Activity> {
         text: String::new(),
         context: String::new(),
         whom: Vec::new(),
-        updated: written["updated_at"].as_str().unwrap_or_default().replacen(' ', "T", 1).replace(" UTC", "Z"),
+        updated: written["updated_at"]
+            .as_str()
+            .unwrap_or_default()
+            .replacen(' ', "T", 1)
+            .replace(" UTC", "Z"),
         subject,
         repo,
     };
@@ -120,7 +124,8 @@ fn read_subject(payload: &Value, about: &Value, kind: &str) -> Subject {
         title: text(&about["title"]),
         body: text(&about["description"]),
         author: if is_author { text(&payload["user"]["username"]) } else { String::new() },
-        concerned: [list(&payload["assignees"], "username"), list(&payload["reviewers"], "username")].concat(),
+        concerned: [list(&payload["assignees"], "username"), list(&payload["reviewers"], "username")]
+            .concat(),
         labels: list(labels, "title"),
     }
 }
@@ -129,7 +134,8 @@ fn read_person(payload: &Value) -> Option<Person> {
     let login = text(&payload["user"]["username"]);
     // Bots of access tokens are called project_12_bot_0f3c and group_12_bot_0f3c.
     let is_bot = login.split_once('_').is_some_and(|(of, rest)| {
-        matches!(of, "group" | "project") && rest.split_once('_').is_some_and(|(_, rest)| rest.starts_with("bot"))
+        matches!(of, "group" | "project")
+            && rest.split_once('_').is_some_and(|(_, rest)| rest.starts_with("bot"))
     });
     Some(Person { id: payload["user"]["id"].as_u64()?.to_string(), login, is_bot, app: None })
 }

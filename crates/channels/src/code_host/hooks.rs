@@ -87,8 +87,18 @@ fn hook(account: &CodeHostAccount, address: &str) -> Value {
             "pipeline_events": true,
         });
     }
-    let events = ["issues", "issue_assign", "issue_label", "issue_comment", "pull_request", "pull_request_assign",
-        "pull_request_label", "pull_request_comment", "pull_request_review", "pull_request_review_request"];
+    let events = [
+        "issues",
+        "issue_assign",
+        "issue_label",
+        "issue_comment",
+        "pull_request",
+        "pull_request_assign",
+        "pull_request_label",
+        "pull_request_comment",
+        "pull_request_review",
+        "pull_request_review_request",
+    ];
     json!({
         "type": "gitea", "active": true, "events": events,
         "config": { "url": address, "content_type": "json", "secret": secret },

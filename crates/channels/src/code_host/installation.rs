@@ -47,7 +47,8 @@ impl Installation {
             let known = installations.iter().map(|one| format!("{} ({})", one["id"], name_of(one)));
             let known = known.collect::<Vec<_>>().join(", ");
             let known = if known.is_empty() { "none".to_owned() } else { known };
-            let why = format!("Your authorization at GitHub does not list installation {id}. It lists: {known}.");
+            let why =
+                format!("Your authorization at GitHub does not list installation {id}. It lists: {known}.");
             return Err(Failure::Credentials(why.into()));
         };
         let path = format!("user/installations/{id}/repositories");
@@ -65,7 +66,12 @@ impl Installation {
     }
 
     /// Refuses repositories that the person does not reach. Without a list, that person must reach all of them.
-    async fn check_repositories(&self, api: &Api, rules: &CodeHostRules, reached: &[Value]) -> Result<(), Failure> {
+    async fn check_repositories(
+        &self,
+        api: &Api,
+        rules: &CodeHostRules,
+        reached: &[Value],
+    ) -> Result<(), Failure> {
         let names = |all: &[Value]| -> BTreeSet<String> {
             let names = all.iter().filter_map(|one| one["full_name"].as_str());
             names.map(str::to_ascii_lowercase).collect()

@@ -103,7 +103,8 @@ impl CodeHost {
                 Self { api, inlet: Inlets::Hooks(account), rules }
             }
             CodeHostLogin::Installation(login) => {
-                let credential = Credential::Installation(Box::new(App::new(login.app.clone(), network)), login.id);
+                let credential =
+                    Credential::Installation(Box::new(App::new(login.app.clone(), network)), login.id);
                 let api = Api::new(&GITHUB, network.vendors.github_api.clone(), credential, network);
                 let installation = Installation::new(login, network);
                 Self { api, inlet: Inlets::Installation(Box::new(installation)), rules }

@@ -150,7 +150,8 @@ pub async fn review(api: &Api, call: &ActionCall<'_>) -> Result<Receipt, Failure
     }
     let line = if api.host.software == Software::Gitea { "new_position" } else { "line" };
     let comments = review.comments.iter();
-    let comments = comments.map(|one| json!({"path": one.path, line: one.line, "body": neutralize(&one.text)}));
+    let comments =
+        comments.map(|one| json!({"path": one.path, line: one.line, "body": neutralize(&one.text)}));
     let event = if review.request_changes { "REQUEST_CHANGES" } else { "COMMENT" };
     let body = json!({ "event": event, "body": review.summary(), "comments": comments.collect::<Vec<_>>() });
     let path = format!("{}/pulls/{}/reviews", api.host.repository(place.repo), place.number);

@@ -109,7 +109,10 @@ fn repositories_and_events_are_chosen() {
     assert!(!of(&[], &[], "workflow_run", &run));
     let listed = CodeHostRules { events: vec!["workflow_run".to_owned()], has_payload: true, ..rules() };
     let failed = read("workflow_run", &run, &listed).unwrap();
-    assert_eq!((failed.thread.key.as_str(), failed.text.as_str()), ("9#3", "workflow_run completed\n\nfailure"));
+    assert_eq!(
+        (failed.thread.key.as_str(), failed.text.as_str()),
+        ("9#3", "workflow_run completed\n\nfailure")
+    );
     assert_eq!(failed.files[0].name, "payload.json");
 }
 

@@ -89,7 +89,8 @@ pub fn take_mentions(text: &str, login: Option<&str>) -> (String, bool) {
         let after = name.get(1..=login.len()).filter(|name| name.eq_ignore_ascii_case(login));
         let after = after.map(|_| &name[login.len() + 1..]);
         let after = after.map(|after| after.strip_prefix("[bot]").unwrap_or(after));
-        let ends = |after: &&str| !after.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/'));
+        let ends =
+            |after: &&str| !after.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/'));
         let begins = !said.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '`' | '/'));
         match after.filter(ends).filter(|_| begins) {
             Some(after) => {
@@ -119,7 +120,10 @@ mod tests {
             ("This fixes #12.", "This fixes \u{2060}#12."),
             ("Closes: acme/a_b#3, GH-4", "Closes: \u{2060}acme/a_b#3, GH-4"),
             ("fixed:#3", "fixed:\u{2060}#3"),
-            ("resolves\nhttps://github.com/a/b/issues/3", "resolves\n\u{2060}https://github.com/a/b/issues/3"),
+            (
+                "resolves\nhttps://github.com/a/b/issues/3",
+                "resolves\n\u{2060}https://github.com/a/b/issues/3",
+            ),
             ("It closes at noon, see #3", "It closes at noon, see #3"),
             ("/close\n /merge\na /b 1/2", "\u{2060}/close\n \u{2060}/merge\na /b 1/2"),
             ("`fixes #1` and `@a/b`\n\n```\n/close\n```", "`fixes #1` and `@a/b`\n\n```\n/close\n```"),

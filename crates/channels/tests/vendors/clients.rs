@@ -395,12 +395,16 @@ async fn talk_to_github(at: SocketAddr) {
             assert!(app.reconcile(&part).await.unwrap().is_some());
         }
     }
-    let comment =
-        Receipt { vendor_id: Some("acme/shop/issues/comments/80".to_owned()), target: None };
+    let comment = Receipt { vendor_id: Some("acme/shop/issues/comments/80".to_owned()), target: None };
     react(&*app, "👀", "acme/shop#12", &comment).await;
-    let arguments =
-        json!({"summary": "Good", "comments": [{"path": "src/a.rs", "line": 7, "text": "Why?"}]});
-    let call = ActionCall { id: "d-4", name: "review", arguments: &arguments, target: "acme/shop#12", received: &[] };
+    let arguments = json!({"summary": "Good", "comments": [{"path": "src/a.rs", "line": 7, "text": "Why?"}]});
+    let call = ActionCall {
+        id: "d-4",
+        name: "review",
+        arguments: &arguments,
+        target: "acme/shop#12",
+        received: &[],
+    };
     app.act(&call).await.unwrap();
     let (sink, mut calls) = TestSink::new(9);
     let heard = async {

@@ -77,14 +77,20 @@ async fn all_github_payloads_go_into_the_transport() {
     let (mut messages, now) = (BTreeMap::<String, usize>::new(), Timestamp::now());
     for payload in &payloads {
         let (name, body) = (payload["name"].as_str().unwrap(), payload["body"].as_str().unwrap());
-        let headers = [("x-github-event", name), ("x-hub-signature-256", payload["signature"].as_str().unwrap())];
-        let headers: HeaderMap =
-            headers.into_iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+        let headers =
+            [("x-github-event", name), ("x-hub-signature-256", payload["signature"].as_str().unwrap())];
+        let headers: HeaderMap = headers
+            .into_iter()
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .collect();
         let request = RawRequest { headers: &headers, body: body.as_bytes() };
         let received = channel.receive(&request, now).unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
         for event in &received.events {
             let Event::Message(message) = event else { panic!("{name}: {event:?}") };
-            assert!(message.thread.target.contains(['#', '~']) && message.key.is_some(), "{name}: {message:?}");
+            assert!(
+                message.thread.target.contains(['#', '~']) && message.key.is_some(),
+                "{name}: {message:?}"
+            );
             assert!(message.is_edit || !message.text.is_empty(), "{name}: {message:?}");
             *messages.entry(name.to_owned()).or_default() += 1;
         }

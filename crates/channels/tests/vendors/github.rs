@@ -10,6 +10,7 @@ use muster_channels::{
     Failure, GithubApp, GithubInstallation, Inbound, Link, Network, Part, RawRequest, Refusal, Scope,
     Transport, open, read_installation,
 };
+use secrecy::SecretString;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -44,7 +45,7 @@ fn rules() -> CodeHostRules {
 
 fn with(id: i64, network: &Network, rules: CodeHostRules) -> Arc<dyn Transport> {
     let app = GithubApp { id: CLIENT.to_owned(), key: KEY.into(), webhook_secret: SECRET.into() };
-    let person: muster_channels::oauth::TokenSource = Arc::new(|| ready(Ok(PERSON.into())).boxed());
+    let person: muster_channels::oauth::TokenSource = Arc::new(|| ready(Ok::<SecretString, Failure>(PERSON.into())).boxed());
     let login = CodeHostLogin::Installation(GithubInstallation { app, id, person });
     open(Config::CodeHost(Box::new(CodeHostConfig { login, rules })), network)
 }
@@ -66,7 +67,8 @@ async fn the_published_vector_is_verified() {
         [("x-hub-signature-256".parse().unwrap(), signature.parse().unwrap())].into_iter().collect()
     };
     let right = headers("sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17");
-    let read = |headers: &HeaderMap, body: &[u8]| read_installation(&SECRET.into(), &RawRequest { headers, body });
+    let read =
+        |headers: &HeaderMap, body: &[u8]| read_installation(&SECRET.into(), &RawRequest { headers, body });
     // It is no JSON, but its signature is right.
     assert!(matches!(read(&right, b"Hello, World!"), Err(Refusal::Malformed(_))));
     assert_eq!(read(&right, b"Hello, World"), Err(Refusal::BadSignature));
@@ -87,12 +89,14 @@ async fn only_an_authorization_that_reaches_it_proves_an_installation() {
     let why = refused(&*installation(8, Some(address))).await;
     assert!(why.ends_with("does not list installation 8. It lists: 7 (acme)."), "{why}");
     let network = open_network(Some(address));
-    let other = with(INSTALLATION, &network, CodeHostRules { repos: vec!["acme/other".to_owned()], ..rules() });
+    let other =
+        with(INSTALLATION, &network, CodeHostRules { repos: vec!["acme/other".to_owned()], ..rules() });
     assert!(refused(&*other).await.contains("does not reach acme/other"));
     // A repository that Ada does not reach.
     fake.lock().unwrap().repositories = 2;
     assert!(refused(&*app).await.contains("List the repositories"));
-    let listed = with(INSTALLATION, &network, CodeHostRules { repos: vec!["Acme/Shop".to_owned()], ..rules() });
+    let listed =
+        with(INSTALLATION, &network, CodeHostRules { repos: vec!["Acme/Shop".to_owned()], ..rules() });
     listed.probe().await.unwrap();
 }
 
@@ -136,7 +140,8 @@ async fn what_github_could_not_deliver_is_fetched_once() {
         }
     })
     .await;
-    let fetched = fake.lock().unwrap().asked.iter().filter(|(asked, _)| asked.contains("deliveries/")).count();
+    let fetched =
+        fake.lock().unwrap().asked.iter().filter(|(asked, _)| asked.contains("deliveries/")).count();
     assert!(fetched < 70, "{fetched}");
 }
 
@@ -149,7 +154,10 @@ async fn a_removed_installation_ends_the_channel() {
     assert!(matches!(ended, Err(Failure::Credentials(_))), "{ended:?}");
     fake.lock().unwrap().is_suspended = true;
     let refused = app.send(&part(&text("x"), "acme/shop#12")).await;
-    assert!(matches!(&refused, Err(Failure::Credentials(why)) if why.as_str().contains("suspended")), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(Failure::Credentials(why)) if why.as_str().contains("suspended")),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]
@@ -220,12 +228,16 @@ async fn errors_map_to_failures() {
         Failure::RateLimited { wait, scope: Scope::Channel, .. } => wait,
         other => panic!("{other:?}"),
     };
-    let secondary = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.";
+    let secondary =
+        "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.";
     assert_eq!(wait(failure(403, secondary, None).await), Duration::from_secs(60));
     let after = Some(("retry-after", "120".to_owned()));
     assert_eq!(wait(failure(403, secondary, after.clone()).await), Duration::from_secs(120));
     assert_eq!(wait(failure(429, "Too many requests", after).await), Duration::from_secs(120));
-    assert!(matches!(failure(403, "Resource not accessible by integration", None).await, Failure::TargetGone(_)));
+    assert!(matches!(
+        failure(403, "Resource not accessible by integration", None).await,
+        Failure::TargetGone(_)
+    ));
     assert!(matches!(failure(410, "This issue was deleted", None).await, Failure::TargetGone(_)));
     assert!(matches!(failure(422, "Validation Failed", None).await, Failure::Refused(_)));
     let lost = failure(502, "Server Error", None).await;
@@ -254,7 +266,13 @@ async fn actions_stay_in_their_place() {
     let (app, fake) = github().await;
     let act = async |name: &str, arguments: Value, received: &str| {
         let received = [received.to_owned()];
-        let call = ActionCall { id: "d-2", name, arguments: &arguments, target: "acme/shop#12", received: &received };
+        let call = ActionCall {
+            id: "d-2",
+            name,
+            arguments: &arguments,
+            target: "acme/shop#12",
+            received: &received,
+        };
         app.act(&call).await
     };
     for path in ["acme/shop/../../user", "acme/shop?x", "<x>"] {
@@ -267,6 +285,9 @@ async fn actions_stay_in_their_place() {
     let comments = json!([{ "path": "a.rs", "line": 1, "text": "fixes #3" }]);
     act("review", json!({ "request_changes": true, "comments": comments }), "").await.unwrap();
     let review = fake.lock().unwrap().bodies("POST repos/acme/shop/pulls/12/reviews").remove(0);
-    assert_eq!((&review["event"], &review["body"]), (&json!("REQUEST_CHANGES"), &json!("Changes are needed.")));
+    assert_eq!(
+        (&review["event"], &review["body"]),
+        (&json!("REQUEST_CHANGES"), &json!("Changes are needed."))
+    );
     assert_eq!(review["comments"][0]["body"], "fixes \u{2060}#3");
 }

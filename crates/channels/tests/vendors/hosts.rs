@@ -35,7 +35,8 @@ async fn host() -> (SocketAddr, Seen<(String, Value)>) {
         let body: Value = serde_json::from_str(&body).unwrap_or_default();
         let request = format!("{method} {}", uri.path());
         let mut seen = seen.lock().unwrap();
-        let is_hooked = seen.iter().any(|(request, _)| request.starts_with("POST") && request.ends_with("/hooks"));
+        let is_hooked =
+            seen.iter().any(|(request, _)| request.starts_with("POST") && request.ends_with("/hooks"));
         let said = match request.rsplit('/').next().unwrap() {
             "user" => json!({ "id": 7, "login": "muster", "username": "muster" }),
             "hooks" if method == Method::POST => json!({ "id": 3 }),
@@ -130,7 +131,8 @@ async fn gitea_signs_the_body() {
     // By Node.js: createHmac("sha256", "the-hooks-secret").update("{}").digest("hex")
     let signature = "8c69fa3b89fbaec455dfe64cc47ff8b8069e9d5141b2c4e7c8de7434aa8dc8f2";
     let receive = |signature: &str| {
-        let headers = headers(&[("x-gitea-signature", signature.to_owned()), ("x-gitea-event", "push".to_owned())]);
+        let headers =
+            headers(&[("x-gitea-signature", signature.to_owned()), ("x-gitea-event", "push".to_owned())]);
         gitea.receive(&RawRequest { headers: &headers, body: b"{}" }, Timestamp::now())
     };
     assert_eq!(receive(signature).unwrap().events, []);
@@ -169,10 +171,15 @@ async fn each_host_has_its_own_paths() {
             assert_eq!((&bodies[1]["name"], &bodies[3]["position"]["new_line"]), (&json!("tada"), &json!(7)));
         } else {
             let repo = "/api/v1/repos/acme/shop";
-            let expected =
-                [format!("POST {repo}/issues/comments/80/reactions"), format!("POST {repo}/pulls/13/reviews")];
+            let expected = [
+                format!("POST {repo}/issues/comments/80/reactions"),
+                format!("POST {repo}/pulls/13/reviews"),
+            ];
             assert_eq!(asked[1..], expected);
-            assert_eq!((&bodies[1]["content"], &bodies[2]["comments"][0]["new_position"]), (&json!("hooray"), &json!(7)));
+            assert_eq!(
+                (&bodies[1]["content"], &bodies[2]["comments"][0]["new_position"]),
+                (&json!("hooray"), &json!(7))
+            );
         }
         let stranger = account(software, address, "another");
         assert!(matches!(stranger.probe().await, Err(Failure::Credentials(_))));

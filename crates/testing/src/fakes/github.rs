@@ -13,9 +13,7 @@ use axum::{
     Json, Router,
     body::Bytes,
     extract::State,
-    http::{
-        HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header::AUTHORIZATION,
-    },
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header::AUTHORIZATION},
     response::{IntoResponse, Response},
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -163,8 +161,11 @@ impl Fake {
             ("POST", ["app", "installations", "7", "access_tokens"]) => {
                 self.issued += 1;
                 let token = format!("ghs_canary{}", self.issued);
-                (201, json!({ "token": token, "expires_at": "2099-01-01T00:00:00Z", "permissions": { "issues": "write" },
-                    "repository_selection": "all" }))
+                (
+                    201,
+                    json!({ "token": token, "expires_at": "2099-01-01T00:00:00Z", "permissions": { "issues": "write" },
+                    "repository_selection": "all" }),
+                )
             }
             ("POST", ["login", "oauth", "access_token"]) if asked["client_id"] == CLIENT => {
                 (200, json!({ "access_token": PERSON, "scope": "", "token_type": "bearer" }))
@@ -272,7 +273,8 @@ async fn answer(
             let (status, said) = fake.judge(method.as_str(), &path, query, &asked);
             let next = cursor(query) + PAGE;
             let has_more = path == "app/hook/deliveries" && fake.deliveries.len() > next;
-            let next = format!("<http://{}/api/{path}?per_page=100&cursor={next}>; rel=\"next\"", fake.at.unwrap());
+            let next =
+                format!("<http://{}/api/{path}?per_page=100&cursor={next}>; rel=\"next\"", fake.at.unwrap());
             (status, said, has_more.then_some(("link", next)))
         };
         (status, said, header, fake.hangs)
