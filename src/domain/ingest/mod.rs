@@ -166,7 +166,7 @@ impl Ingest {
     /// address.
     ///
     /// # Errors
-    /// `UNAUTHENTICATED`, `MALFORMED_REQUEST`; `NOT_FOUND`: there is no App.
+    /// `UNAUTHENTICATED`, `MALFORMED_REQUEST`; `NOT_FOUND`: the installation has none.
     pub async fn find_installation(
         &self,
         from: Holder,

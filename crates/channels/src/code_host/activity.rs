@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    host::{Place, is_repository},
+    host::{Target, is_repository},
     text::take_mentions,
 };
 use crate::{
@@ -164,8 +164,8 @@ impl Activity {
         let Subject { mark, number, .. } = self.subject;
         let thread = self.thread.as_ref().map(|thread| format!("/{thread}")).unwrap_or_default();
         let target = format!("{}{mark}{number}{thread}", self.repo);
-        // An unusable thread is no reason to lose the message.
-        if Place::parse(&target).is_some() { target } else { format!("{}{mark}{number}", self.repo) }
+        // An unusable thread must not lose the message.
+        if Target::parse(&target).is_some() { target } else { format!("{}{mark}{number}", self.repo) }
     }
 
     fn whole_text(&self) -> String {

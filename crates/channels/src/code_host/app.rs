@@ -112,7 +112,7 @@ impl App {
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", part(&json!({"alg": "RS256", "typ": "JWT"})), part(&claims));
         let signature = self.sign(signed.as_bytes()).ok_or_else(|| {
-            let why = "The private key of the GitHub App (channels.github_app_key) can't be used: it is no RSA key in PEM.";
+            let why = "The private key of the GitHub App (channels.github_app_key) can't be used. It must be an RSA key in PEM.";
             Failure::NotSent(why.into())
         })?;
         Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)).into())

@@ -104,14 +104,14 @@ impl Host {
 /// A place for answers: `owner/name#12`, with `!` for GitLab's merge requests and `~` for discussions, and after `/` the
 /// thread in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct Target<'a> {
     pub repo: &'a str,
     pub mark: char,
     pub number: u64,
     pub thread: Option<&'a str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Target<'a> {
     pub fn parse(target: &'a str) -> Option<Self> {
         let at = target.find(['#', '!', '~'])?;
         let (repo, rest) = target.split_at(at);
@@ -142,14 +142,14 @@ impl<'a> Place<'a> {
             (Some(_), Software::Github) => {
                 format!("{}/pulls/{}/comments", host.repository(self.repo), self.number)
             }
-            _ => Place { thread: None, ..*self }.comments(host),
+            _ => Target { thread: None, ..*self }.comments(host),
         }
     }
 
     /// The vendor id of a comment: its path below the host's root.
     pub fn comment_id(&self, host: &Host, id: u64) -> String {
         let path = match (self.thread, host.software) {
-            (_, Software::Gitlab) => format!("{}/{id}", Place { thread: None, ..*self }.comments(host)),
+            (_, Software::Gitlab) => format!("{}/{id}", Target { thread: None, ..*self }.comments(host)),
             (Some(_), Software::Github) => format!("{}/pulls/comments/{id}", host.repository(self.repo)),
             _ => format!("{}/issues/comments/{id}", host.repository(self.repo)),
         };
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn places_have_paths_at_each_host() {
-        let path = |software, target| Place::parse(target).map(|place| place.comments(Host::of(software)));
+        let path = |software, target| Target::parse(target).map(|place| place.comments(Host::of(software)));
         let (gitea, github, gitlab) = (Software::Gitea, Software::Github, Software::Gitlab);
         for (software, target, expected) in [
             (github, "a/b#1", "repos/a/b/issues/1/comments"),
@@ -189,11 +189,11 @@ mod tests {
             assert_eq!(path(software, target).as_deref(), Some(expected));
         }
         for wrong in ["a/b", "a/..#1", "a/b#x", "a#1", "a/b#1/../2", "a/b?c#1", "a/b#1/"] {
-            assert_eq!(Place::parse(wrong), None, "{wrong}");
+            assert_eq!(Target::parse(wrong), None, "{wrong}");
         }
-        let place = Place::parse("a/b!1/0f").unwrap();
+        let place = Target::parse("a/b!1/0f").unwrap();
         assert_eq!(place.comment_id(Host::of(gitlab), 5), "a%2Fb/merge_requests/1/notes/5");
-        let place = Place::parse("a/b#1/7").unwrap();
+        let place = Target::parse("a/b#1/7").unwrap();
         assert_eq!(place.comment_id(Host::of(github), 5), "a/b/pulls/comments/5");
     }
 

@@ -1,4 +1,4 @@
-//! An installation of the GitHub App, and whether a person may use it. Its number is no secret: without that person's
+//! An installation of the GitHub App, and whether a person may use it. Its number is not secret: without that person's
 //! authorization, anyone could read the repositories of another organization.
 
 use std::collections::BTreeSet;

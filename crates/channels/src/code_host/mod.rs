@@ -1,7 +1,7 @@
 //! Code hosts: GitHub as an App, GitLab and Gitea (Forgejo) with the token of an account.
 //!
 //! An issue, a pull request, a discussion and a thread of a review are conversations: targets are `owner/name#12`
-//! ([`Place`]), message ids are paths of the API. Answers are comments. Nobody but the core knows where we have spoken.
+//! (`host.rs`), message ids are paths of the API. Answers are comments. Only the core knows where we have spoken.
 //!
 //! - `host.rs`: the hosts' differences as data; `calls.rs`, `api.rs`: calls and their errors.
 //! - `app.rs`: the GitHub App; `installation.rs`: who may use an installation; `deliveries.rs`: GitHub's requests that

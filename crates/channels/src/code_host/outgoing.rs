@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     api::Api,
-    host::{Place, is_path},
+    host::{Target, is_path},
     text::neutralize,
 };
 use crate::{
@@ -159,7 +159,7 @@ pub async fn review(api: &Api, call: &ActionCall<'_>) -> Result<Receipt, Failure
 }
 
 /// Drafts become visible together.
-async fn review_at_gitlab(api: &Api, place: &Place<'_>, review: &Review) -> Result<Receipt, Failure> {
+async fn review_at_gitlab(api: &Api, place: &Target<'_>, review: &Review) -> Result<Receipt, Failure> {
     let request = format!("{}/merge_requests/{}", api.host.repository(place.repo), place.number);
     let found = api.get(&request).await.map_err(no_pull_request)?;
     let refs = &found["diff_refs"];
@@ -181,14 +181,14 @@ async fn review_at_gitlab(api: &Api, place: &Place<'_>, review: &Review) -> Resu
 fn no_pull_request(failure: Failure) -> Failure {
     match failure {
         Failure::TargetGone(cause) => {
-            Failure::Refused(format!("There is no pull request to review here: {cause}").into())
+            Failure::Refused(format!("Nothing can be reviewed here: {cause}").into())
         }
         other => other,
     }
 }
 
 /// Discussions have only the GraphQL API.
-async fn discuss(api: &Api, place: &Place<'_>, body: &str) -> Result<Receipt, Failure> {
+async fn discuss(api: &Api, place: &Target<'_>, body: &str) -> Result<Receipt, Failure> {
     let query = "mutation($input: AddDiscussionCommentInput!) { addDiscussionComment(input: $input) { comment { id } } }";
     let input = json!({ "discussionId": place.thread, "body": body });
     // On GitHub Enterprise Server, beside the REST API.
@@ -199,11 +199,12 @@ async fn discuss(api: &Api, place: &Place<'_>, body: &str) -> Result<Receipt, Fa
     }
 }
 
-fn place(target: &str) -> Result<Place<'_>, Failure> {
-    Place::parse(target).ok_or_else(|| Failure::Refused("There is nothing here that can be answered.".into()))
+fn place(target: &str) -> Result<Target<'_>, Failure> {
+    Target::parse(target)
+        .ok_or_else(|| Failure::Refused("There is nothing here that can be answered.".into()))
 }
 
-fn receipt(api: &Api, place: &Place<'_>, comment: &Value) -> Receipt {
+fn receipt(api: &Api, place: &Target<'_>, comment: &Value) -> Receipt {
     let id = comment["id"].as_u64().map(|id| place.comment_id(api.host, id));
     Receipt { vendor_id: id, target: None }
 }

@@ -385,7 +385,7 @@ async fn discord_js_sends_the_same_requests() {
 
 /// Sends all requests of our transport in the order of `github.mjs`.
 async fn talk_to_github(at: SocketAddr) {
-    let app = installation(github::INSTALLATION, Some(at));
+    let app = installation(7, Some(at));
     app.probe().await.unwrap();
     let said = text("On it");
     for target in ["acme/shop#12", "acme/shop#12/80"] {

@@ -18,14 +18,14 @@ use crate::{
     discord::{listen, outwait},
     fakes::{
         self,
-        github::{CLIENT, INSTALLATION, KEY, PERSON, SECRET, Shared, commented, refusal},
+        github::{CLIENT, KEY, PERSON, SECRET, Shared, commented, refusal},
     },
     support::{SinkCall, TestSink, open_network, part, text},
 };
 
 async fn github() -> (Arc<dyn Transport>, Shared) {
     let (address, fake) = fakes::github::github().await;
-    (installation(INSTALLATION, Some(address)), fake)
+    (installation(7, Some(address)), fake)
 }
 
 pub fn installation(id: i64, at: Option<SocketAddr>) -> Arc<dyn Transport> {
@@ -45,7 +45,8 @@ fn rules() -> CodeHostRules {
 
 fn with(id: i64, network: &Network, rules: CodeHostRules) -> Arc<dyn Transport> {
     let app = GithubApp { id: CLIENT.to_owned(), key: KEY.into(), webhook_secret: SECRET.into() };
-    let person: muster_channels::oauth::TokenSource = Arc::new(|| ready(Ok::<SecretString, Failure>(PERSON.into())).boxed());
+    let person: muster_channels::oauth::TokenSource =
+        Arc::new(|| ready(Ok::<SecretString, Failure>(PERSON.into())).boxed());
     let login = CodeHostLogin::Installation(GithubInstallation { app, id, person });
     open(Config::CodeHost(Box::new(CodeHostConfig { login, rules })), network)
 }
@@ -69,7 +70,7 @@ async fn the_published_vector_is_verified() {
     let right = headers("sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17");
     let read =
         |headers: &HeaderMap, body: &[u8]| read_installation(&SECRET.into(), &RawRequest { headers, body });
-    // It is no JSON, but its signature is right.
+    // It is not JSON, but its signature is right.
     assert!(matches!(read(&right, b"Hello, World!"), Err(Refusal::Malformed(_))));
     assert_eq!(read(&right, b"Hello, World"), Err(Refusal::BadSignature));
     assert_eq!(read(&HeaderMap::new(), b"{}"), Err(Refusal::Unsigned));
@@ -78,7 +79,7 @@ async fn the_published_vector_is_verified() {
 #[tokio::test]
 async fn only_an_authorization_that_reaches_it_proves_an_installation() {
     let (address, fake) = fakes::github::github().await;
-    let app = installation(INSTALLATION, Some(address));
+    let app = installation(7, Some(address));
     let identity = app.probe().await.unwrap();
     assert_eq!((identity.handle.as_deref(), identity.warnings), (Some("muster"), Vec::<String>::new()));
     assert_eq!(identity.self_ids, ["muster[bot]", "app/70"]);
@@ -89,14 +90,12 @@ async fn only_an_authorization_that_reaches_it_proves_an_installation() {
     let why = refused(&*installation(8, Some(address))).await;
     assert!(why.ends_with("does not list installation 8. It lists: 7 (acme)."), "{why}");
     let network = open_network(Some(address));
-    let other =
-        with(INSTALLATION, &network, CodeHostRules { repos: vec!["acme/other".to_owned()], ..rules() });
+    let other = with(7, &network, CodeHostRules { repos: vec!["acme/other".to_owned()], ..rules() });
     assert!(refused(&*other).await.contains("does not reach acme/other"));
     // A repository that Ada does not reach.
     fake.lock().unwrap().repositories = 2;
     assert!(refused(&*app).await.contains("List the repositories"));
-    let listed =
-        with(INSTALLATION, &network, CodeHostRules { repos: vec!["Acme/Shop".to_owned()], ..rules() });
+    let listed = with(7, &network, CodeHostRules { repos: vec!["Acme/Shop".to_owned()], ..rules() });
     listed.probe().await.unwrap();
 }
 
@@ -112,7 +111,7 @@ async fn what_github_could_not_deliver_is_fetched_once() {
         let mut other = commented(301, "of others");
         other["installation"]["id"] = json!(8);
         fake.happens("issue_comment", other, 502);
-        fake.happens("push", json!({ "installation": { "id": INSTALLATION } }), 502);
+        fake.happens("push", json!({ "installation": { "id": 7 } }), 502);
     }
     let (sink, mut calls) = TestSink::new(999);
     let cursor = listen(&*app, None, &sink, async {
@@ -128,7 +127,7 @@ async fn what_github_could_not_deliver_is_fetched_once() {
     .await;
     // After a restart, only the last minute comes again.
     let at = fake.lock().unwrap().at;
-    let app = installation(INSTALLATION, at);
+    let app = installation(7, at);
     fake.lock().unwrap().asked.clear();
     fake.lock().unwrap().happens("issue_comment", commented(400, "new"), 0);
     let (sink, mut calls) = TestSink::new(999);
@@ -148,7 +147,7 @@ async fn what_github_could_not_deliver_is_fetched_once() {
 #[tokio::test]
 async fn a_removed_installation_ends_the_channel() {
     let (app, fake) = github().await;
-    let gone = json!({ "action": "deleted", "installation": { "id": INSTALLATION } });
+    let gone = json!({ "action": "deleted", "installation": { "id": 7 } });
     fake.lock().unwrap().happens("installation", gone, 200);
     let ended = app.listen(None, &TestSink::new(9).0).await;
     assert!(matches!(ended, Err(Failure::Credentials(_))), "{ended:?}");
@@ -166,10 +165,10 @@ async fn an_outage_is_shown_and_outlasted() {
     let mut network = open_network(Some(address));
     // Five minutes ahead, so that GitHub refuses our tokens: it takes GitHub's own time.
     network.clock = || Timestamp::now() + 5.minutes();
-    let app = with(INSTALLATION, &network, rules());
+    let app = with(7, &network, rules());
     app.send(&part(&text("x"), "acme/shop#12")).await.unwrap();
     network.clock = || Timestamp::now() - 5.minutes();
-    let app = with(INSTALLATION, &network, rules());
+    let app = with(7, &network, rules());
     app.probe().await.unwrap();
     fake.lock().unwrap().hangs = Some("GET app/hook");
     let (sink, mut calls) = TestSink::new(9);

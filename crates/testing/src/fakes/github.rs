@@ -34,10 +34,6 @@ pub const KEY: &str = include_str!("github.pem");
 pub const SECRET: &str = "It's a Secret to Everybody";
 /// The token of the authorization of Ada.
 pub const PERSON: &str = "ghu_canary";
-/// The installation.
-pub const INSTALLATION: i64 = 7;
-/// How many deliveries are on a page.
-const PAGE: usize = 100;
 
 pub struct Fake {
     pub at: Option<SocketAddr>,
@@ -73,7 +69,7 @@ pub async fn github() -> (SocketAddr, Shared) {
         asked: Vec::new(),
         deliveries: Vec::new(),
         comments: Vec::new(),
-        reached: vec![INSTALLATION],
+        reached: vec![7],
         repositories: 1,
         is_suspended: false,
         issued: 0,
@@ -92,7 +88,7 @@ pub fn commented(id: u64, text: &str) -> Value {
 /// Ada's comment on an issue.
 pub fn commented_on(issue: u64, id: u64, text: &str) -> Value {
     json!({
-        "action": "created", "installation": { "id": INSTALLATION }, "sender": ada(), "repository": repository(),
+        "action": "created", "installation": { "id": 7 }, "sender": ada(), "repository": repository(),
         "issue": {
             "id": 700 + issue, "number": issue, "title": "It breaks", "body": "Look.", "user": ada(),
             "assignees": [], "labels": [], "updated_at": "2026-11-30T09:00:00Z",
@@ -199,7 +195,7 @@ impl Fake {
     /// The deliveries, the latest first.
     fn page(&self, query: &str) -> Value {
         let from = cursor(query);
-        let page = self.deliveries.iter().rev().skip(from).take(PAGE).map(|delivery| {
+        let page = self.deliveries.iter().rev().skip(from).take(100).map(|delivery| {
             let mut shown = delivery.clone();
             for field in ["request", "response"] {
                 shown.as_object_mut().unwrap().remove(field);
@@ -271,7 +267,7 @@ async fn answer(
             answer
         } else {
             let (status, said) = fake.judge(method.as_str(), &path, query, &asked);
-            let next = cursor(query) + PAGE;
+            let next = cursor(query) + 100;
             let has_more = path == "app/hook/deliveries" && fake.deliveries.len() > next;
             let next =
                 format!("<http://{}/api/{path}?per_page=100&cursor={next}>; rel=\"next\"", fake.at.unwrap());
