@@ -68,8 +68,8 @@ static TRAITS: Traits = Traits {
     files: Files::Apart,
     abilities: Abilities { buttons: false, edits: false, typing: None },
     actions: &[REACT, REVIEW],
-    largest_in: 0,
-    largest_out: 0,
+    largest_in: 50 * 1024 * 1024,
+    largest_out: 50 * 1024 * 1024,
 };
 
 const REACT: Action = react!(
