@@ -51,7 +51,7 @@ use jiff::Timestamp;
 pub use self::{
     code_host::{read_installation, thread_root},
     contract::{
-        Abilities, Action, ActionCall, Attachment, Attention, Bounce, Button, ButtonPress, Cause,
+        Abilities, Action, ActionCall, Attachment, Attention, Bounce, Button, ButtonPress, Cause, Choice,
         CodeHostAccount, CodeHostConfig, CodeHostLogin, CodeHostRules, Config, Content, Cursor, Dialect,
         DiscordConfig, EmailConfig, Event, Failure, Files, GithubApp, GithubInstallation, Identity, Inbound,
         Inlet, Kind, Limit, Link, Longest, MailServer, MemoryBudget, MemoryGrant, NamedId, OneLine, Origin,

@@ -51,7 +51,7 @@ pub use self::{
     outbound::{
         Failed, Sender, delay_sending, proves_people, record_not_sent, record_reached, sends_out, switch_off,
     },
-    probe::check_again,
+    probe::{check_again, choices},
     recipients::forget_recipient,
     whitelist::{Listed, OriginAdded, add_origin, look_up_origin, move_origin, remove_origin},
 };

@@ -7,14 +7,14 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use muster_channels::{CodeHostLogin, Config, EmailConfig, Failure, Identity, WebhookConfig};
+use muster_channels::{Choice, CodeHostLogin, Config, EmailConfig, Failure, Identity, WebhookConfig};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 use serde_json::{Value, json};
 
 use super::{
     check::is_bot,
     entity::channels::{Column, Entity, Model},
-    open::{OpenedSecrets, config},
+    open::{OpenedSecrets, config, open},
     outbound::switch_off,
     queries::channels_with_warning,
     rows,
@@ -25,7 +25,7 @@ use crate::{
         enums::{ChangeOp, InactiveReason, RecordKind},
         ids::ChannelId,
         plain::truncated,
-        problem::{Result, Violation},
+        problem::{Code, Problem, Result, Violation},
     },
     core::{Core, Event, access::Scope},
 };
@@ -89,6 +89,21 @@ fn word(text: String) -> String {
 
 fn words(texts: Vec<String>) -> Value {
     texts.into_iter().map(word).collect()
+}
+
+/// Lists what people choose from for a channel's settings, such as calendars.
+///
+/// # Errors
+/// `NOT_FOUND`; `NOT_SUPPORTED` for a transport that carries nothing yet; `UNAVAILABLE` if the vendor gives no list.
+pub async fn choices(scope: &Scope, id: ChannelId) -> Result<Vec<Choice>> {
+    let found = rows::connected(scope).filter(Column::Id.eq(id)).one(scope.core.db.read()).await?;
+    let channel = found.ok_or_else(|| Problem::not_found("channel", id))?;
+    let none = || Problem::new(Code::NotSupported, "There is nothing to choose from.");
+    let transport = open(&scope.core, &channel)?.ok_or_else(none)?;
+    // A person is waiting for the answer.
+    let listed = tokio::time::timeout(bounds::NETWORK_WAIT, transport.choices()).await;
+    let listed = listed.unwrap_or_else(|_| Err(Failure::NotSent("There was no answer in time.".into())));
+    listed.map_err(|failure| Problem::new(Code::Unavailable, failure.to_string()))
 }
 
 /// Refuses an installation of the GitHub App unless GitHub has confirmed that the channel's person may use it: anyone

@@ -95,6 +95,9 @@ async fn a_channel_is_active_once_a_person_reaches_its_installation() {
     assert_eq!(sends(&app.anonymous, "issue_comment", &commented(80, "@muster look"), SECRET).await, 200);
     assert_eq!(app.column::<i64>(STORED).await, [0]);
     switch_on().await.expect(200);
+    let offered = "query($o: Id!, $c: Id!) { channelRepositories(orgId: $o, id: $c) }";
+    let offered = app.operator.gql(offered, json!({ "o": app.org, "c": channel["id"] })).await.data();
+    assert_eq!(offered["channelRepositories"], json!(["acme/shop"]));
     let moved = json!({ "code_host": { "installation_id": 8 } });
     assert_eq!(app.operator.patch(&at(&app, &channel), moved).await.violations(), installation);
     let query = "query($o: Id!, $c: Id!) { channel(orgId: $o, id: $c) { botUsername inviteUrl warnings codeHost { host } } }";

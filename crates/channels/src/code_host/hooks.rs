@@ -47,6 +47,20 @@ pub async fn identify(api: &Api) -> Result<Identity, Failure> {
     Ok(Identity { self_ids: login.iter().cloned().collect(), handle: login, ..Identity::default() })
 }
 
+/// The first repositories of the account whose hooks it may set up.
+pub async fn repositories(api: &Api) -> Result<Vec<String>, Failure> {
+    let gitlab =
+        "projects?membership=true&min_access_level=40&simple=true&per_page=100&order_by=last_activity_at";
+    let is_gitlab = api.host.software == Software::Gitlab;
+    let found = api.get(if is_gitlab { gitlab } else { "user/repos?limit=50" }).await?;
+    let name = |one: &Value| {
+        let is_ours = one["permissions"]["admin"] != false;
+        let name = one["path_with_namespace"].as_str().or_else(|| one["full_name"].as_str());
+        name.filter(|_| is_gitlab || is_ours).map(str::to_owned)
+    };
+    Ok(found.as_array().into_iter().flatten().filter_map(name).collect())
+}
+
 /// Sets up the hook of each repository at this address, or removes it.
 pub async fn register(
     api: &Api,

@@ -51,9 +51,7 @@ impl Installation {
                 format!("Your authorization at GitHub does not list installation {id}. It lists: {known}.");
             return Err(Failure::Credentials(why.into()));
         };
-        let path = format!("user/installations/{id}/repositories");
-        let reached = self.list(&token, &path, "repositories").await?;
-        self.check_repositories(api, rules, &reached).await?;
+        self.check_repositories(api, rules, &self.repositories().await?).await?;
         let app = self.app.call(Method::GET, "app").await?;
         let slug = app["slug"].as_str().unwrap_or_default();
         Ok(Identity {
@@ -65,18 +63,22 @@ impl Installation {
         })
     }
 
+    /// The repositories of the installation that the person reaches.
+    pub async fn repositories(&self) -> Result<Vec<String>, Failure> {
+        let token = (self.login.person)().await?;
+        let path = format!("user/installations/{}/repositories", self.login.id);
+        let found = self.list(&token, &path, "repositories").await?;
+        Ok(found.iter().filter_map(|one| one["full_name"].as_str().map(str::to_owned)).collect())
+    }
+
     /// Refuses repositories that the person does not reach. Without a list, that person must reach all of them.
     async fn check_repositories(
         &self,
         api: &Api,
         rules: &CodeHostRules,
-        reached: &[Value],
+        reached: &[String],
     ) -> Result<(), Failure> {
-        let names = |all: &[Value]| -> BTreeSet<String> {
-            let names = all.iter().filter_map(|one| one["full_name"].as_str());
-            names.map(str::to_ascii_lowercase).collect()
-        };
-        let reached = names(reached);
+        let reached: BTreeSet<String> = reached.iter().map(|name| name.to_ascii_lowercase()).collect();
         let is_missing = |repo: &&String| !reached.contains(&repo.to_ascii_lowercase());
         if let Some(missing) = rules.repos.iter().find(is_missing) {
             let why = format!("Your authorization at GitHub does not reach {missing} by this installation.");

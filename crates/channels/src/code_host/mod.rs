@@ -42,9 +42,9 @@ use self::{
 use crate::{
     bounds,
     contract::{
-        Abilities, Action, ActionCall, CodeHostAccount, CodeHostConfig, CodeHostLogin, CodeHostRules, Cursor,
-        Dialect, Event, Failure, Files, Identity, Inlet, Kind, Limit, Longest, Part, RawRequest, Receipt,
-        Received, Refusal, Reply, Scope, Sink, Software, Traits, Transport, Unit,
+        Abilities, Action, ActionCall, Choice, CodeHostAccount, CodeHostConfig, CodeHostLogin, CodeHostRules,
+        Cursor, Dialect, Event, Failure, Files, Identity, Inlet, Kind, Limit, Longest, Part, RawRequest,
+        Receipt, Received, Refusal, Reply, Scope, Sink, Software, Traits, Transport, Unit,
     },
     network::Network,
     reaction::react,
@@ -173,6 +173,16 @@ impl Transport for CodeHost {
                 Inlets::Hooks(_) => hooks::identify(&self.api).await,
                 Inlets::Installation(installation) => installation.identify(&self.api, &self.rules).await,
             }
+        })
+    }
+
+    fn choices(&self) -> BoxFuture<'_, Result<Vec<Choice>, Failure>> {
+        Box::pin(async {
+            let found = match &self.inlet {
+                Inlets::Hooks(_) => hooks::repositories(&self.api).await?,
+                Inlets::Installation(installation) => installation.repositories().await?,
+            };
+            Ok(found.into_iter().map(|name| Choice { id: name.clone(), name }).collect())
         })
     }
 

@@ -29,5 +29,5 @@ pub use self::{
     memory::{MemoryBudget, MemoryGrant},
     outbound::{ActionCall, Attachment, Button, NamedId, Part, Participants, Receipt, Rendered},
     traits::{Abilities, Action, Dialect, Files, Inlet, Kind, Limit, Longest, Scope, Traits, Unit},
-    transport::{Identity, Spool, Transport},
+    transport::{Choice, Identity, Spool, Transport},
 };

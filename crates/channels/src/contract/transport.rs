@@ -28,6 +28,11 @@ pub trait Transport: Send + Sync + 'static {
     /// its credentials changed.
     fn probe(&self) -> BoxFuture<'_, Result<Identity, Failure>>;
 
+    /// Lists what people choose from for the channel's settings, such as the account's calendars.
+    fn choices(&self) -> BoxFuture<'_, Result<Vec<Choice>, Failure>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     /// Registers `address`, the public URL of the channel's inbound path, as the vendor's webhook; `None` removes it,
     /// so that [`listen`](Self::listen) may poll. Returns whether the vendor now pushes. Repeatable; fails if the
     /// vendor can't reach the address.
@@ -105,6 +110,13 @@ pub trait Transport: Send + Sync + 'static {
         let _ = target;
         false
     }
+}
+
+/// Something at the vendor that a channel's settings name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub id: String,
+    pub name: String,
 }
 
 /// Our identity at the vendor.

@@ -24,6 +24,9 @@ export const ChannelQuery = graphql(
 `,
   [ChannelFields],
 )
+export const ChannelRepositories = graphql(`
+  query ChannelRepositories($orgId: Id!, $id: Id!) { channelRepositories(orgId: $orgId, id: $id) }
+`)
 export const UpdateChannel = graphql(
   `
   mutation UpdateChannel($orgId: Id!, $id: Id!, $ifRevision: Int, $input: UpdateChannelInput!) {
