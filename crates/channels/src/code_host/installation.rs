@@ -48,7 +48,7 @@ impl Installation {
             let known = known.collect::<Vec<_>>().join(", ");
             let known = if known.is_empty() { "none".to_owned() } else { known };
             let why =
-                format!("Your authorization at GitHub does not list installation {id}. It lists: {known}.");
+                format!("The authorization at GitHub does not list installation {id}. It lists: {known}.");
             return Err(Failure::Credentials(why.into()));
         };
         self.check_repositories(api, rules, &self.repositories().await?).await?;
@@ -81,7 +81,7 @@ impl Installation {
         let reached: BTreeSet<String> = reached.iter().map(|name| name.to_ascii_lowercase()).collect();
         let is_missing = |repo: &&String| !reached.contains(&repo.to_ascii_lowercase());
         if let Some(missing) = rules.repos.iter().find(is_missing) {
-            let why = format!("Your authorization at GitHub does not reach {missing} by this installation.");
+            let why = format!("The authorization at GitHub does not reach {missing} by this installation.");
             return Err(Failure::Credentials(why.into()));
         }
         if !rules.repos.is_empty() {
@@ -89,7 +89,7 @@ impl Installation {
         }
         let all = api.get("installation/repositories?per_page=1").await?;
         if all["total_count"].as_u64().is_none_or(|all| all > reached.len() as u64) {
-            let why = "The installation has repositories that your authorization at GitHub does not reach. \
+            let why = "The installation has repositories that the authorization at GitHub does not reach. \
                        List the repositories of this channel.";
             return Err(Failure::Credentials(why.into()));
         }
