@@ -79,7 +79,9 @@ pub struct Person {
 impl Activity {
     /// The message of an event, if a channel with these rules wants it.
     pub fn into_message(self, rules: &CodeHostRules, payload: &Value) -> Option<Inbound> {
-        if !self.is_wanted(rules) {
+        let is_edit = matches!(self.deed, Deed::Deleted | Deed::Edited);
+        // A version of something without an id has no place.
+        if !self.is_wanted(rules) || (is_edit && self.vendor_id.is_none()) {
             return None;
         }
         let login = rules.login.as_deref();
@@ -106,7 +108,6 @@ impl Activity {
         } else if text.is_empty() {
             text = format!("@{}", login.unwrap_or_default());
         }
-        let is_edit = matches!(self.deed, Deed::Deleted | Deed::Edited);
         let whom = self.whom.join(",");
         let authors = [Some(self.sender.login.clone()), self.sender.app];
         Some(Inbound {

@@ -124,7 +124,7 @@ fn read_written(activity: &mut Activity, kind: &Kind, payload: &Value) -> Option
     let (repo, number) = (&activity.repo, activity.subject.number);
     match kind.path {
         Path::Issue if is_whole(activity.deed) => {
-            activity.vendor_id = Some(format!("{repo}/issues/{number}"))
+            activity.vendor_id = Some(format!("{repo}/issues/{number}"));
         }
         Path::Comment(of) => {
             activity.vendor_id = Some(format!("{repo}/{of}/comments/{}", written["id"].as_u64()?));
