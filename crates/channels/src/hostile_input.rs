@@ -454,7 +454,7 @@ fn check_rendering(kind: Kind, text: &str) {
 
 #[test]
 fn rendered_markdown() {
-    let kinds = [Kind::CodeHost, Kind::Discord, Kind::Email, Kind::Slack, Kind::Telegram, Kind::Webhook];
+    let kinds = Kind::ALL;
     for bytes in input_sizes() {
         let odd = if bytes < 1 << 20 { odd_markdown(bytes) } else { Vec::new() };
         for (nth, text) in markdown(bytes).into_iter().chain(odd).enumerate() {

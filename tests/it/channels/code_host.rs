@@ -147,8 +147,8 @@ async fn comments_come_in_once_and_answers_go_out() {
     // What GitHub could not deliver comes by itself, what it could deliver does not come again.
     {
         let mut fake = fake.lock().unwrap();
-        fake.happens("issue_comment", commented(81, "and there"), 503);
-        fake.happens("issue_comment", commented(85, "missed"), 0);
+        fake.happens("issue_comment", &commented(81, "and there"), 503);
+        fake.happens("issue_comment", &commented(85, "missed"), 0);
     }
     app.service.ingest.listen();
     until("it is fetched", async || app.column::<i64>(STORED).await == [3]).await;

@@ -63,7 +63,7 @@ async fn messages_threads_and_files_come_in_and_answers_go_out() {
         look["attachments"] =
             json!([{ "id": "1", "filename": "a.txt", "content_type": "text/plain", "size": 3, "url": url }]);
         fake.says(2001, 50, "Hello");
-        fake.happens("MESSAGE_CREATE", look);
+        fake.happens("MESSAGE_CREATE", &look);
         fake.says(2003, 200, "to others");
     }
     let stored = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
@@ -118,7 +118,7 @@ async fn a_linked_person_decides_by_a_button() {
     let value = question["components"][0]["components"][0]["custom_id"].as_str().unwrap().to_owned();
     let answer = async |tap: Value| {
         let path = format!("PATCH webhooks/70/{}/messages/@original", tap["token"].as_str().unwrap());
-        fake.lock().unwrap().happens("INTERACTION_CREATE", tap);
+        fake.lock().unwrap().happens("INTERACTION_CREATE", &tap);
         until("the tap is answered", async || !fake.lock().unwrap().bodies(&path).is_empty()).await;
         fake.lock().unwrap().bodies(&path)[0]["content"].as_str().unwrap().to_owned()
     };

@@ -225,7 +225,7 @@ async fn github_says(client: &Client, url: &str, fake: &github::Shared, issue: u
     let request = client.post(url).header("x-hub-signature-256", signature);
     let sent = request.header("x-github-event", "issue_comment").body(body).send().await;
     let status = sent.map_or(0, |answer| answer.status().as_u16());
-    fake.lock().unwrap().happens("issue_comment", payload, status);
+    fake.lock().unwrap().happens("issue_comment", &payload, status);
 }
 
 /// A channel of the installation, which Ada authorizes.

@@ -303,7 +303,7 @@ async fn talk_to_discord(at: SocketAddr, fake: &discord::Shared) {
     let (sink, mut calls) = TestSink::new(9);
     let press = listen(&*bot, None, &sink, async {
         begun(fake, 1).await;
-        fake.lock().unwrap().happens("INTERACTION_CREATE", discord::tapped(800, "A-1:abc:yes"));
+        fake.lock().unwrap().happens("INTERACTION_CREATE", &discord::tapped(800, "A-1:abc:yes"));
         loop {
             if let Some(SinkCall::Admitted(events, _)) = calls.recv().await
                 && let [Event::Pressed(press)] = &events[..]
@@ -327,11 +327,11 @@ async fn happen_in_discord(fake: &discord::Shared) {
             json!({"type": 0, "message_id": "900", "channel_id": "300", "guild_id": "100"});
         look["attachments"] = json!([{"id": "1", "filename": "a.txt", "size": 3, "url": "https://a.test/a.txt", "proxy_url": "x"}]);
         fake.cut();
-        fake.happens("MESSAGE_CREATE", look);
+        fake.happens("MESSAGE_CREATE", &look);
         fake.says(2002, 50, "two");
     }
     until(|| fake.lock().unwrap().resumed.len() == 1).await;
-    fake.lock().unwrap().happens("INTERACTION_CREATE", discord::tapped(800, "A-1:abc:yes"));
+    fake.lock().unwrap().happens("INTERACTION_CREATE", &discord::tapped(800, "A-1:abc:yes"));
 }
 
 #[tokio::test]
@@ -424,8 +424,8 @@ async fn octokit_sends_the_same_requests() {
     let ((address, us), (another, them)) = (github::github().await, github::github().await);
     for fake in [&us, &them] {
         let mut fake = fake.lock().unwrap();
-        fake.happens("issue_comment", github::commented(80, "@muster look"), 502);
-        fake.happens("issue_comment", github::commented(81, "@muster seen"), 200);
+        fake.happens("issue_comment", &github::commented(80, "@muster look"), 502);
+        fake.happens("issue_comment", &github::commented(81, "@muster seen"), 200);
     }
     let mut client = on_this_machine(node("channels", "github.mjs"));
     client.args([&format!("http://{another}/api"), github::CLIENT, github::KEY, github::PERSON]);

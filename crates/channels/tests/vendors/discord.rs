@@ -196,11 +196,11 @@ async fn threads_and_replies() {
             (reply["type"], reply["message_reference"]) = (json!(19), json!({"message_id": "1000"}));
             reply["referenced_message"] =
                 json!({"content": "What?", "author": {"id": "7", "username": "muster_bot"}});
-            fake.happens("MESSAGE_CREATE", reply);
+            fake.happens("MESSAGE_CREATE", &reply);
             fake.says(2003, 200, "to others");
             let mut role = said(2004, 200, "<@&6> you too");
             role["mention_roles"] = json!(["6"]);
-            fake.happens("MESSAGE_CREATE", role);
+            fake.happens("MESSAGE_CREATE", &role);
         }
         let mut read = Vec::new();
         while read.len() < 4 {
@@ -227,7 +227,7 @@ async fn a_tap_is_acknowledged_before_it_is_handled() {
     let (sink, mut calls) = TestSink::new(99);
     let press = listen(&*bot, None, &sink, async {
         begun(&fake, 1).await;
-        fake.lock().unwrap().happens("INTERACTION_CREATE", tapped(800, "A-1:abc:yes"));
+        fake.lock().unwrap().happens("INTERACTION_CREATE", &tapped(800, "A-1:abc:yes"));
         loop {
             if let Some(SinkCall::Admitted(events, Some(_))) = calls.recv().await
                 && let [Event::Pressed(press)] = &events[..]
@@ -330,7 +330,7 @@ async fn calls_that_hang_lose_no_event() {
     let tap = async {
         begun(&fake, 2).await;
         hangs(Some("POST interactions/"));
-        fake.lock().unwrap().happens("INTERACTION_CREATE", tapped(800, "A-1:abc:yes"));
+        fake.lock().unwrap().happens("INTERACTION_CREATE", &tapped(800, "A-1:abc:yes"));
         loop {
             if let Some(SinkCall::Admitted(events, _)) = calls.recv().await
                 && let [Event::Pressed(press)] = &events[..]

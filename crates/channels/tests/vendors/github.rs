@@ -107,13 +107,13 @@ async fn what_github_could_not_deliver_is_fetched_once() {
     {
         let mut fake = fake.lock().unwrap();
         for n in 0..120 {
-            fake.happens("issue_comment", commented(100 + n, &n.to_string()), 502);
+            fake.happens("issue_comment", &commented(100 + n, &n.to_string()), 502);
         }
-        fake.happens("issue_comment", commented(300, "delivered"), 200);
+        fake.happens("issue_comment", &commented(300, "delivered"), 200);
         let mut other = commented(301, "of others");
         other["installation"]["id"] = json!(8);
-        fake.happens("issue_comment", other, 502);
-        fake.happens("push", json!({ "installation": { "id": 7 } }), 502);
+        fake.happens("issue_comment", &other, 502);
+        fake.happens("push", &json!({ "installation": { "id": 7 } }), 502);
     }
     let (sink, mut calls) = TestSink::new(999);
     let cursor = listen(&*app, None, &sink, async {
@@ -131,7 +131,7 @@ async fn what_github_could_not_deliver_is_fetched_once() {
     let at = fake.lock().unwrap().at;
     let app = installation(7, at);
     fake.lock().unwrap().asked.clear();
-    fake.lock().unwrap().happens("issue_comment", commented(400, "new"), 0);
+    fake.lock().unwrap().happens("issue_comment", &commented(400, "new"), 0);
     let (sink, mut calls) = TestSink::new(999);
     listen(&*app, Some(cursor), &sink, async {
         loop {
@@ -150,7 +150,7 @@ async fn what_github_could_not_deliver_is_fetched_once() {
 async fn a_removed_installation_ends_the_channel() {
     let (app, fake) = github().await;
     let gone = json!({ "action": "deleted", "installation": { "id": 7 } });
-    fake.lock().unwrap().happens("installation", gone, 200);
+    fake.lock().unwrap().happens("installation", &gone, 200);
     let ended = app.listen(None, &TestSink::new(9).0).await;
     assert!(matches!(ended, Err(Failure::Credentials(_))), "{ended:?}");
     fake.lock().unwrap().is_suspended = true;

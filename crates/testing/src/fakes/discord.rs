@@ -144,15 +144,15 @@ pub fn refusal(status: u16, code: u64, message: &str) -> (u16, Value) {
 
 impl Fake {
     /// Something happens, and is remembered if it is a message.
-    pub fn happens(&mut self, name: &str, event: Value) {
+    pub fn happens(&mut self, name: &str, event: &Value) {
         if name == "MESSAGE_CREATE" && event["author"]["id"] != "7" {
             self.history.push(event.clone());
         }
-        self.dispatch(name, &event);
+        self.dispatch(name, event);
     }
 
     pub fn says(&mut self, id: u64, channel: u64, text: &str) {
-        self.happens("MESSAGE_CREATE", said(id, channel, text));
+        self.happens("MESSAGE_CREATE", &said(id, channel, text));
     }
 
     /// Cuts the connections. The session can be resumed.

@@ -119,7 +119,7 @@ pub fn refusal(status: u16, message: &str) -> (u16, Value) {
 
 impl Fake {
     /// Something happens. GitHub could deliver it, or not.
-    pub fn happens(&mut self, event: &str, payload: Value, status: u16) {
+    pub fn happens(&mut self, event: &str, payload: &Value, status: u16) {
         let n = self.deliveries.len() as u64 + 1;
         // Later than anything else, one second after the other.
         let at = format!("2098-01-01T{:02}:{:02}:{:02}Z", n / 3600, n / 60 % 60, n % 60);

@@ -16,7 +16,8 @@ fn said(more: Value) -> Value {
     let author = json!({"id": "5", "username": "ada", "global_name": "Ada"});
     let mut message =
         json!({"id": "1309176300032000000", "channel_id": "2", "author": author, "content": "hi"});
-    message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let Value::Object(more) = more else { panic!("{more}") };
+    message.as_object_mut().unwrap().extend(more);
     message
 }
 
