@@ -296,7 +296,8 @@ async fn once_comments_at_github_come_and_go_once() {
             owner.gql(post, json!({ "o": org, "c": conversation, "t": text })).await.data();
         }
         let mut writing = JoinSet::new();
-        writing.spawn(says(death * each + 1..(death + 1) * each + 1));
+        let begin = death * each + 1;
+        writing.spawn(says(begin..begin + each));
         sleep(Duration::from_millis(200 + random.below(500))).await;
         house.falls_and_rises();
         writing.join_all().await;
