@@ -274,7 +274,11 @@ async fn once_comments_at_github_come_and_go_once() {
         let (client, url, fake) = (client.clone(), url.clone(), fake.clone());
         async move {
             for n in numbers {
-                join_all(CHATS.map(|issue| github_says(&client, &url, &fake, issue, n))).await;
+                let mut all = Vec::new();
+                for issue in CHATS {
+                    all.push(github_says(&client, &url, &fake, issue, n));
+                }
+                join_all(all).await;
             }
         }
     };
