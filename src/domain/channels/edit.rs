@@ -80,7 +80,8 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     set_inlet(&mut after, &secrets);
     violations.extend(check::check_required(&before, &after, &secrets));
     let is_new = is_new(&before, &after, &secrets);
-    if is_new && after.is_active && is_github(&after) {
+    let is_ready = after.is_active && why_inactive(&after).is_none();
+    if is_new && is_ready && is_github(&after) {
         violations.extend(probe::unconfirmed(answer.as_ref()));
     }
     if let Some(mut answer) = answer {
