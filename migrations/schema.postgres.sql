@@ -636,6 +636,7 @@ CREATE TABLE channels (
     email_smtp_pass_sealed bytea,
     email_smtp_from text,
     email_authserv_id text,
+    code_host_host text,
     code_host_installation_id bigint,
     code_host_repos json NOT NULL DEFAULT '[]'::json,
     code_host_events json NOT NULL DEFAULT '[]'::json,
@@ -685,6 +686,7 @@ CREATE TABLE channels (
     CONSTRAINT channels_pkey PRIMARY KEY (organization_id, id)
 );
 CREATE INDEX channels_agent ON public.channels USING btree (organization_id, agent_id, id);
+CREATE INDEX channels_installation ON public.channels USING btree (code_host_installation_id) WHERE (code_host_installation_id IS NOT NULL);
 CREATE INDEX channels_name ON public.channels USING btree (organization_id, name_folded, id);
 CREATE INDEX channels_notify_conversation ON public.channels USING btree (organization_id, notify_conversation_id) WHERE (notify_conversation_id IS NOT NULL);
 CREATE UNIQUE INDEX channels_bot ON public.channels USING btree (bot_hash);

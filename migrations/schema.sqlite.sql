@@ -675,6 +675,7 @@ CREATE TABLE channels (
     email_smtp_pass_sealed BLOB,
     email_smtp_from TEXT,
     email_authserv_id TEXT, -- The mail server that is believed about senders.
+    code_host_host TEXT, -- A host that the operator names; null at GitHub.
     code_host_installation_id BIGINT,
     code_host_repos TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(code_host_repos)),
     code_host_events TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(code_host_events)),
@@ -725,6 +726,8 @@ CREATE INDEX channels_agent ON channels (organization_id, agent_id, id);
 CREATE UNIQUE INDEX channels_bot ON channels (bot_hash);
 
 CREATE UNIQUE INDEX channels_inbound_slug ON channels (inbound_slug);
+
+CREATE INDEX channels_installation ON channels (code_host_installation_id) WHERE code_host_installation_id IS NOT NULL;
 
 CREATE INDEX channels_name ON channels (organization_id, name_folded, id);
 

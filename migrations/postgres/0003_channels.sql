@@ -43,6 +43,7 @@ CREATE TABLE channels (
     email_smtp_pass_sealed BYTEA,
     email_smtp_from TEXT,
     email_authserv_id TEXT, -- The mail server that is believed about senders.
+    code_host_host TEXT, -- A host that the operator names; null at GitHub.
     code_host_installation_id BIGINT,
     code_host_repos JSON NOT NULL DEFAULT '[]',
     code_host_events JSON NOT NULL DEFAULT '[]',
@@ -88,6 +89,7 @@ CREATE TABLE channels (
 CREATE UNIQUE INDEX channels_inbound_slug ON channels (inbound_slug);
 CREATE UNIQUE INDEX channels_bot ON channels (bot_hash);
 CREATE INDEX channels_agent ON channels (organization_id, agent_id, id);
+CREATE INDEX channels_installation ON channels (code_host_installation_id) WHERE code_host_installation_id IS NOT NULL;
 CREATE INDEX channels_name ON channels (organization_id, name_folded, id);
 CREATE INDEX channels_notify_conversation ON channels (organization_id, notify_conversation_id) WHERE notify_conversation_id IS NOT NULL;
 

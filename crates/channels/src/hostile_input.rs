@@ -18,7 +18,8 @@ use tokio::{
 };
 
 use crate::{
-    Dialect, Kind, Longest, MailServer, Network, Proof, RawRequest, Unit, VendorUrls, calendar,
+    Attention, CodeHostRules, Dialect, Kind, Longest, MailServer, Network, Proof, RawRequest, Software, Unit,
+    VendorUrls, calendar, code_host,
     dav::Multistatus,
     discord,
     email::{self, MailContext},
@@ -396,6 +397,29 @@ fn vendor_requests() {
             "embeds": [embed], "message_snapshots": [{ "message": { "content": shape } }] });
         [message, forwarded].map(|message| message.to_string()).to_vec()
     };
+    let code = |shape: String| {
+        let github = json!({ "action": "created", "sender": { "id": 5, "login": &shape }, "repository": { "full_name": "a/b" },
+            "issue": { "number": 1, "title": &shape, "labels": [{ "name": &shape }] },
+            "comment": { "id": 2, "body": format!("@muster {shape}") } });
+        let gitlab = json!({ "object_kind": "note", "user": { "id": 5, "username": &shape },
+            "project": { "id": 9, "path_with_namespace": &shape }, "issue": { "iid": 1, "title": &shape },
+            "object_attributes": { "id": 2, "noteable_type": "Issue", "note": shape } });
+        [github, gitlab].map(|payload| payload.to_string()).to_vec()
+    };
+    check_all("code host", sample_long_forms(code), |text| {
+        let value = muster_json::from_str::<Value>(&text).unwrap();
+        let rules = CodeHostRules {
+            login: Some("muster".to_owned()),
+            repos: Vec::new(),
+            events: Vec::new(),
+            labels: Vec::new(),
+            attention: Attention::All,
+            has_payload: false,
+        };
+        for software in [Software::Github, Software::Gitlab] {
+            drop(code_host::decode(software, "issue_comment", &value, &rules));
+        }
+    });
     check_all("Discord", sample_long_forms(message), |text| {
         let (value, me) = (muster_json::from_str::<Value>(&text).unwrap(), discord::Snowflake(7));
         drop(discord::decode("MESSAGE_CREATE", &value, me, &discord::Chat::direct()));
@@ -468,6 +492,7 @@ fn check_rendering(kind: Kind, text: &str) {
         assert!(counted <= facts.longest.count, "a part has {counted} characters");
         let most = 20 * facts.longest.count;
         assert!(part.text.len().max(part.plain.len()) <= most, "a part has {} bytes", part.text.len());
+        drop(code_host::neutralize(&part.text));
     }
 }
 

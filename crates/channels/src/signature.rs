@@ -12,6 +12,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use sha2::Sha256;
+use subtle::ConstantTimeEq;
 
 use crate::{bounds, contract::Refusal};
 
@@ -118,6 +119,12 @@ impl<'a> SignedFields<'a> {
     fn content(self, body: &'a [u8]) -> [&'a [u8]; 5] {
         [self.id.as_bytes(), b".", self.timestamp.as_bytes(), b".", body]
     }
+}
+
+/// Accepts a secret that was sent as it is.
+pub fn verify_secret(secret: &SecretString, given: &str) -> Result<(), Refusal> {
+    let matches = secret.expose_secret().as_bytes().ct_eq(given.as_bytes());
+    if bool::from(matches) { Ok(()) } else { Err(Refusal::BadSignature) }
 }
 
 pub fn sign_body(key: &Key, body: &[u8]) -> String {

@@ -17,6 +17,7 @@ use serde_json::Value;
 pub const KINDS: &[(&str, &str)] = &[
     ("acp", "muster-host"),
     ("calendar", "muster-channels"),
+    ("code_host", "muster-channels"),
     ("discord", "muster-channels"),
     ("id_tokens", "muster"),
     ("mail", "muster-channels"),

@@ -1,5 +1,6 @@
 //! `/webhooks/{transport}/{slug}`: where vendors deliver the messages of channels. The slug in the path identifies the
 //! channel, and its transport verifies the request with the channel's secret. The answer follows the commit.
+//! `/webhooks/github`: the same for all installations of the GitHub App, each of which names its channels.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use super::middleware::{Arrival, HoldsCore, body, problem_response};
 use crate::{
     base::problem::{Code, Result},
     core::{Core, resource_limits::Holder},
-    domain::ingest::{Ingest, Outcome},
+    domain::ingest::{GITHUB, Ingest, Outcome},
 };
 
 #[derive(Clone)]
@@ -35,7 +36,47 @@ impl HoldsCore for WebhookState {
 
 pub fn router(core: &Arc<Core>, ingest: &Arc<Ingest>) -> Router {
     let state = WebhookState { core: Arc::clone(core), ingest: Arc::clone(ingest) };
-    Router::new().route("/webhooks/{transport}/{slug}", post(on_request)).with_state(state)
+    Router::new()
+        .route("/webhooks/github", post(on_github))
+        .route("/webhooks/{transport}/{slug}", post(on_request))
+        .with_state(state)
+}
+
+async fn on_github(State(state): State<WebhookState>, arrival: Arrival, body: Body) -> Response {
+    match receive_github(&state, &arrival, body).await {
+        Ok(()) => StatusCode::OK.into_response(),
+        Err(problem) => problem_response(&problem, arrival.uri.path(), &arrival.request_id),
+    }
+}
+
+/// As [`receive`], for all channels of an installation. If one of them fails, so does the request: the channels' listeners
+/// fetch what GitHub could not deliver.
+async fn receive_github(
+    WebhookState { core, ingest }: &WebhookState,
+    arrival: &Arrival,
+    body: Body,
+) -> Result<()> {
+    let from = Holder::at(arrival.ip);
+    let is_proven = ingest.is_proven(GITHUB, from);
+    let prepaid = if is_proven { None } else { Some(arrival.charge_in_advance(core)?) };
+    let body = body::read_for(core, from, body, core.config.limits.body_bytes).await?;
+    let channels =
+        ingest.find_installation(from, (&arrival.headers, &body)).await.inspect_err(|problem| {
+            if is_proven && problem.code == Code::Unauthenticated {
+                // Not refunded: the address stays charged.
+                drop(arrival.charge_in_advance(core));
+            }
+        })?;
+    if let Some(prepaid) = prepaid {
+        prepaid.refund();
+    }
+    let mut outcome = Ok(());
+    for channel in channels {
+        let charge = || arrival.charge_channel(core, channel.holder());
+        let received = ingest.receive(&channel, from, (&arrival.headers, body.clone()), charge).await;
+        outcome = outcome.and(received.map(drop));
+    }
+    outcome
 }
 
 async fn on_request(

@@ -470,6 +470,7 @@ const SMTP: &[Field] = &[
 ];
 
 const CODE_HOST: &[Field] = &[
+    value("host"),
     value("installation_id"),
     list("repos"),
     list("events"),

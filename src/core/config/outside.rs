@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use muster_channels::Software;
 use secrecy::SecretString;
 use serde::Deserialize;
 
@@ -47,14 +48,41 @@ pub struct Channels {
     pub google_tokens_url: url::Url,
     /// Where Google's APIs are. `MUSTER_CHANNELS_GOOGLE_API_URL`, <https://www.googleapis.com/>.
     pub google_api_url: url::Url,
+    /// Code hosts other than GitHub, as `gitlab=URL` and `gitea=URL`, separated by commas. `MUSTER_CHANNELS_CODE_HOSTS`,
+    /// none.
+    #[serde(deserialize_with = "super::settings::code_hosts")]
+    pub code_hosts: Vec<CodeHost>,
     /// The client ID of the GitHub App. `MUSTER_CHANNELS_GITHUB_CLIENT_ID`, none.
     pub github_client_id: Option<String>,
     /// Its client secret. `MUSTER_CHANNELS_GITHUB_CLIENT_SECRET`, none.
     pub github_client_secret: Option<SecretString>,
+    /// The App's private key, as PEM. `MUSTER_CHANNELS_GITHUB_APP_KEY`, none.
+    pub github_app_key: Option<SecretString>,
+    /// The secret of the App's webhook. `MUSTER_CHANNELS_GITHUB_WEBHOOK_SECRET`, none.
+    pub github_webhook_secret: Option<SecretString>,
     /// Where GitHub is. `MUSTER_CHANNELS_GITHUB_URL`, <https://github.com/>.
     pub github_url: url::Url,
     /// Where GitHub's REST API is. `MUSTER_CHANNELS_GITHUB_API_URL`, <https://api.github.com/>.
     pub github_api_url: url::Url,
+}
+
+impl Channels {
+    /// The code host with this name.
+    #[must_use]
+    pub fn code_host(&self, name: &str) -> Option<&CodeHost> {
+        self.code_hosts.iter().find(|host| host.name.eq_ignore_ascii_case(name))
+    }
+}
+
+/// A code host other than GitHub.
+#[derive(Clone, Debug)]
+pub struct CodeHost {
+    /// Its host name, by which channels name it.
+    pub name: String,
+    /// What runs there.
+    pub software: Software,
+    /// Where it is.
+    pub url: url::Url,
 }
 
 /// How long the source of incoming mail is kept.

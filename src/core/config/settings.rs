@@ -1,8 +1,11 @@
 //! The table of settings: the key, variable and kind of each, and what is a valid value.
 
+use muster_channels::Software;
 use serde::{Deserialize, Deserializer, de::Error};
 use toml::{Table, Value};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+
+use super::outside::CodeHost;
 
 /// Variables that are not settings: what [`super::Config`] reads besides, and what commands to a service take.
 pub(super) const OTHER_VARIABLES: &[&str] = &[
@@ -53,6 +56,8 @@ pub enum Kind {
     Ratio,
     /// Networks and addresses, separated by commas; may be empty.
     Networks,
+    /// Code hosts, separated by commas; may be empty.
+    CodeHosts,
 }
 
 /// One setting.
@@ -151,6 +156,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "service_tokens.max_days", "MUSTER_SERVICE_TOKENS_MAX_DAYS", Kind::Integer(0, 3_650);
     "agents.start_deadline_seconds", "MUSTER_AGENTS_START_DEADLINE_SECONDS", Kind::Integer(1, 86_400);
     "channels.networks", "MUSTER_CHANNELS_NETWORKS", Kind::Networks;
+    "channels.code_hosts", "MUSTER_CHANNELS_CODE_HOSTS", Kind::CodeHosts;
     "channels.discord_url", "MUSTER_CHANNELS_DISCORD_URL", Kind::Url;
     "channels.discord_files_url", "MUSTER_CHANNELS_DISCORD_FILES_URL", Kind::Url;
     "channels.slack_url", "MUSTER_CHANNELS_SLACK_URL", Kind::Url;
@@ -166,6 +172,10 @@ pub const SETTINGS: &[Setting] = settings! {
     "channels.github_client_id", "MUSTER_CHANNELS_GITHUB_CLIENT_ID", Kind::Text;
     "channels.github_client_secret", "MUSTER_CHANNELS_GITHUB_CLIENT_SECRET", Kind::Secret;
     "channels.github_client_secret_file", "MUSTER_CHANNELS_GITHUB_CLIENT_SECRET_FILE", Kind::SecretFile;
+    "channels.github_app_key", "MUSTER_CHANNELS_GITHUB_APP_KEY", Kind::Secret;
+    "channels.github_app_key_file", "MUSTER_CHANNELS_GITHUB_APP_KEY_FILE", Kind::SecretFile;
+    "channels.github_webhook_secret", "MUSTER_CHANNELS_GITHUB_WEBHOOK_SECRET", Kind::Secret;
+    "channels.github_webhook_secret_file", "MUSTER_CHANNELS_GITHUB_WEBHOOK_SECRET_FILE", Kind::SecretFile;
     "channels.github_url", "MUSTER_CHANNELS_GITHUB_URL", Kind::Url;
     "channels.github_api_url", "MUSTER_CHANNELS_GITHUB_API_URL", Kind::Url;
     "email.keep_source", "MUSTER_EMAIL_KEEP_SOURCE", Kind::Integer(0, 3_650);
@@ -206,6 +216,7 @@ impl Kind {
             (Self::Ratio, Value::Float(number)) => (0.0..=1.0).contains(number),
             (Self::Ratio, Value::Integer(number)) => (0..=1).contains(number),
             (Self::Networks, Value::String(text)) => parse_networks(text).is_some(),
+            (Self::CodeHosts, Value::String(text)) => parse_code_hosts(text).is_some(),
             (Self::Hosts, Value::String(text)) => listed(text).all(is_host),
             (Self::Origins, Value::String(text)) => listed(text).all(is_origin),
             _ => false,
@@ -233,6 +244,9 @@ impl Kind {
             Self::Hosts => "host names separated by commas: muster.example.com,10.0.0.7:8080".into(),
             Self::Origins => "origins separated by commas: https://app.example.com:443,http://localhost:*".into(),
             Self::Ratio => "a number from 0 to 1".into(),
+            Self::CodeHosts => {
+                "code hosts separated by commas: gitlab=https://gitlab.com/,gitea=https://codeberg.org/".into()
+            }
             Self::Networks => "networks separated by commas: 10.0.0.0/8, 192.0.2.7".into(),
         }
     }
@@ -264,6 +278,29 @@ fn parse_networks(text: &str) -> Option<Vec<ipnet::IpNet>> {
             network.or_else(|| part.parse::<std::net::IpAddr>().ok().map(ipnet::IpNet::from))
         })
         .collect()
+}
+
+/// Deserializes code hosts separated by commas.
+pub(super) fn code_hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CodeHost>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_code_hosts(&text).ok_or_else(|| D::Error::custom("not a list of code hosts"))
+}
+
+/// Code hosts as `gitlab=URL`, separated by commas. Their names are their hosts, with ports.
+fn parse_code_hosts(text: &str) -> Option<Vec<CodeHost>> {
+    let parse = |item: &str| {
+        let (software, address) = item.split_once('=')?;
+        let software = match software.trim() {
+            "gitea" => Software::Gitea,
+            "gitlab" => Software::Gitlab,
+            _ => return None,
+        };
+        let address = format!("{}/", address.trim().trim_end_matches('/'));
+        let url = url::Url::parse(&address).ok().filter(|_| is_base_url(&address))?;
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        Some(CodeHost { name: format!("{}{port}", url.host_str()?), software, url })
+    };
+    listed(text).map(parse).collect()
 }
 
 /// The items of a comma-separated list.

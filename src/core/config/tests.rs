@@ -103,7 +103,7 @@ fn every_kind_of_value_is_checked() {
             let config = Config::read(None, variables(&[(setting.variable, wrong)]));
             // Any text is a path, a name or a secret.
             let any = matches!(setting.kind, Kind::Path | Kind::Text | Kind::Secret);
-            let list = matches!(setting.kind, Kind::Networks | Kind::Hosts | Kind::Origins);
+            let list = matches!(setting.kind, Kind::CodeHosts | Kind::Networks | Kind::Hosts | Kind::Origins);
             let blank = list && wrong.trim().is_empty();
             let taken = wrong.is_empty() || any || blank;
             // Most words could be a host name.

@@ -19,6 +19,7 @@ use super::{
     access_tokens::{forget_tokens, open_tokens, seal_tokens},
     edit::Edited,
     entity::channels::{ActiveModel, Column, Entity, Model},
+    open::is_github,
     outbound::is_open,
     queries::shares_account,
     rows::{connected, finish, load},
@@ -26,7 +27,7 @@ use super::{
 use crate::{
     base::{
         bounds,
-        enums::{ChangeOp, Transport},
+        enums::{ChangeOp, InactiveReason, Transport},
         ids::{ChannelId, SessionId},
         plain::truncated,
         problem::{Code, Problem, Result},
@@ -107,6 +108,10 @@ pub async fn disconnect(scope: &Scope, id: ChannelId) -> Result<()> {
     let channel = load(&tx, id).await?;
     let mut row = channel.clone().into_active_model();
     forget_account(&mut row, channel.transport);
+    if channel.is_active && is_github(&channel) {
+        row.is_active = Set(false);
+        row.inactive_reason = Set(Some(InactiveReason::AuthFailed));
+    }
     row.updated_at = Set(tx.now);
     row.update(tx.connection()).await?;
     finish(tx, (ChangeOp::Updated, "disconnectChannel"), id, channel.agent_id, json!({})).await?;
@@ -181,7 +186,7 @@ pub(super) fn show_authorized(row: &mut ActiveModel, transport: Transport, is_au
 pub(super) async fn server(scope: &Scope, channel: &Model) -> Result<oauth::Server> {
     let transport = channel.transport;
     let unsupported = |detail: String| Problem::new(Code::NotSupported, detail);
-    let access = access(transport);
+    let access = access(transport).filter(|_| channel.code_host_host.is_none());
     let access =
         access.ok_or_else(|| unsupported(format!("{transport} channels have no account to connect.")))?;
     let client = client(scope, transport).await?.ok_or_else(|| {

@@ -13,10 +13,12 @@ use crate::{
     base::{
         enums::{ChannelDirection, Transport},
         ids::ConversationId,
+        json::texts,
         problem::{Result, Violation},
         secret::SecretText,
     },
     core::{
+        config::Channels,
         handlers::{Question, ask},
         store::Tx,
     },
@@ -106,7 +108,7 @@ fn check_foreign_keys(transport: Transport, edit: &UpdateChannelInput, violation
     }
     if edit.bot_token.is_value() && !is_bot(transport) {
         let detail = format!(
-            "`bot_token` is only for TELEGRAM, DISCORD, and SLACK channels, and this one is {transport}."
+            "`bot_token` is only for TELEGRAM, DISCORD, SLACK, and CODE_HOST channels, and this one is {transport}."
         );
         violations.push(Violation::at("/bot_token", "NOT_ALLOWED", detail));
     }
@@ -114,7 +116,7 @@ fn check_foreign_keys(transport: Transport, edit: &UpdateChannelInput, violation
 
 /// Whether channels of this transport sign in with a bot token. The description of `bot_token` in `input.rs` names them.
 pub(super) const fn is_bot(transport: Transport) -> bool {
-    matches!(transport, Transport::Telegram | Transport::Discord | Transport::Slack)
+    matches!(transport, Transport::CodeHost | Transport::Telegram | Transport::Discord | Transport::Slack)
 }
 
 fn check_signature_header(header: &str) -> Option<Violation> {
@@ -163,13 +165,13 @@ fn check_address(pointer: &str, address: &MaybeUndefined<String>) -> Option<Viol
         .then(|| Violation::at(pointer, "NOT_ALLOWED", format!("`{address}` is not a valid e-mail address.")))
 }
 
-/// `owner/name`.
+/// `owner/name`, at GitLab also with groups between them.
 fn check_repository(n: usize, repo: &str) -> Option<Violation> {
     let word = |text: &str| {
         !matches!(text, "" | "." | "..")
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
     };
-    let good = repo.split_once('/').is_some_and(|(owner, name)| word(owner) && word(name));
+    let good = repo.contains('/') && repo.split('/').all(word);
     let detail = || format!("`{repo}` is not a repository in the form owner/name.");
     (!good).then(|| Violation::at(format!("/code_host/repos/{n}"), "NOT_ALLOWED", detail()))
 }
@@ -210,10 +212,7 @@ pub(super) fn check_required(before: &Model, after: &Model, secrets: &Secrets) -
             missing.require(url, "/webhook/outbound_url", "the channel sends messages.");
         }
         Transport::Email => check_required_mail(before, after, secrets, &mut missing),
-        Transport::CodeHost => {
-            let installed = after.code_host_installation_id.is_some();
-            missing.require(installed, "/code_host/installation_id", "it identifies the app's installation.");
-        }
+        Transport::CodeHost => check_required_code_host(before, after, secrets, &mut missing),
         Transport::Drive => {
             missing.require(after.drive_folder_id.is_some(), "/drive/folder_id", "it identifies the folder.");
         }
@@ -221,6 +220,38 @@ pub(super) fn check_required(before: &Model, after: &Model, secrets: &Secrets) -
         Transport::Internal => {}
     }
     missing.0
+}
+
+fn check_required_code_host(before: &Model, after: &Model, secrets: &Secrets, missing: &mut Missing) {
+    let token = has(&secrets.bot_token, before.bot_token_sealed.as_ref());
+    let is_changed = before.id.0 != 0 && before.code_host_host != after.code_host_host;
+    if is_changed {
+        let detail = "The host of a channel can't be changed. Connect another channel.";
+        missing.0.push(Violation::at("/code_host/host", "NOT_ALLOWED", detail));
+    } else if after.code_host_host.is_some() {
+        missing.require(token, "/bot_token", "the account signs in with it.");
+        let repos = !texts(&after.code_host_repos).is_empty();
+        missing.require(repos, "/code_host/repos", "their hooks bring the messages.");
+    } else {
+        let installed = after.code_host_installation_id.is_some();
+        missing.require(installed, "/code_host/installation_id", "it identifies the app's installation.");
+        if token {
+            let detail = "Channels at GitHub have no token: they act as the installation of an app.";
+            missing.0.push(Violation::at("/bot_token", "NOT_ALLOWED", detail));
+        }
+    }
+}
+
+/// Refuses a code host that the operator does not name.
+pub(super) fn check_code_host(channel: &Model, settings: &Channels) -> Option<Violation> {
+    let host = channel.code_host_host.as_ref()?;
+    if settings.code_host(host).is_some() {
+        return None;
+    }
+    let known: Vec<_> = settings.code_hosts.iter().map(|host| host.name.as_str()).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let detail = format!("`{host}` is not a code host of this installation (channels.code_hosts): {known}.");
+    Some(Violation::at("/code_host/host", "NOT_ALLOWED", detail))
 }
 
 /// Whether a secret is set after the edit.

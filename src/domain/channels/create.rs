@@ -24,8 +24,8 @@ use crate::{
     domain::agents,
 };
 
-/// Connects a channel to an agent (specification, operation 16). The channel is active at once. The vendor is asked for
-/// the channel's identity first.
+/// Connects a channel to an agent (specification, operation 16). The channel is active at once, unless it needs an
+/// account first. The vendor is asked for the channel's identity.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`, also for credentials that the vendor refuses; `PLAN_LIMIT_REACHED`.
@@ -75,12 +75,15 @@ fn build_draft(scope: &Scope, input: CreateChannelInput) -> Draft {
     let secrets = merge(&mut channel, edit);
     set_inlet(&mut channel, &secrets);
     violations.extend(check::check_required(&nothing, &channel, &secrets));
+    violations.extend(check::check_code_host(&channel, &scope.core.config.channels));
+    channel.inactive_reason = why_inactive(&channel);
+    channel.is_active = channel.inactive_reason.is_none();
     Draft { channel, secrets, violations }
 }
 
 /// Asks the vendor for the channel's identity.
 async fn ask_vendor(scope: &Scope, draft: &mut Draft) -> Result<()> {
-    if !draft.violations.is_empty() {
+    if !draft.violations.is_empty() || !draft.channel.is_active {
         return Ok(());
     }
     let secrets = OpenedSecrets::default().apply_edit(&draft.secrets);
@@ -148,6 +151,7 @@ fn empty_channel(scope: &Scope, agent_id: AgentId, transport: Transport) -> Mode
         email_smtp_pass_sealed: None,
         email_smtp_from: None,
         email_authserv_id: None,
+        code_host_host: None,
         code_host_installation_id: None,
         code_host_repos: json!([]),
         code_host_events: json!([]),
@@ -176,8 +180,8 @@ fn empty_channel(scope: &Scope, agent_id: AgentId, transport: Transport) -> Mode
         instructions: None,
         notify_conversation_id: None,
         alert_recipient_user_ids: json!([]),
-        is_active: why_inactive(transport).is_none(),
-        inactive_reason: why_inactive(transport),
+        is_active: true,
+        inactive_reason: None,
         created_by: scope.request.caller.user(),
         created_at: now,
         updated_at: now,

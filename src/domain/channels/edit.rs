@@ -11,7 +11,7 @@ use super::{
     entity::channels::{ActiveModel, Column, Model},
     input::UpdateChannelInput,
     merge::{Secrets, merge},
-    open::{OpenedSecrets, set_inlet, why_inactive},
+    open::{OpenedSecrets, is_github, set_inlet, why_inactive},
     outbound::is_open,
     probe::{self, Answer},
     rows::{connected, finish, load},
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ChangeOp, ChannelScope, RecordKind},
+        enums::{ChangeOp, ChannelScope, InactiveReason, RecordKind},
         ids::{AgentId, ChannelId},
         problem::{Code, Problem, Result},
         secret::SecretText,
@@ -79,6 +79,11 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     let secrets = merge(&mut after, edit);
     set_inlet(&mut after, &secrets);
     violations.extend(check::check_required(&before, &after, &secrets));
+    let is_new = is_new(&before, &after, &secrets);
+    let is_ready = after.is_active && why_inactive(&after).is_none();
+    if is_new && is_ready && is_github(&after) {
+        violations.extend(probe::unconfirmed(answer.as_ref()));
+    }
     if let Some(mut answer) = answer {
         violations.append(&mut answer.refused);
         answer.apply(&mut after, secrets.any());
@@ -90,7 +95,6 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     Problem::fail_if_any(violations)?;
     check_use(&tx, &before, &after).await?;
     let agent = before.agent_id;
-    let is_new = is_new(&before, &after, &secrets);
     if is_new {
         // Another vendor or account may have asked to wait.
         after.send_after = None;
@@ -127,7 +131,8 @@ async fn probe_edit(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     let mut after = before.clone();
     let secrets = merge(&mut after, edit);
     violations.extend(check::check_required(&before, &after, &secrets));
-    if !violations.is_empty() || !after.is_active || !is_new(&before, &after, &secrets) {
+    let is_ready = after.is_active && why_inactive(&after).is_none();
+    if !violations.is_empty() || !is_ready || !is_new(&before, &after, &secrets) {
         return Ok(None);
     }
     // Stored secrets that can't be opened must not block their replacement.
@@ -146,16 +151,26 @@ fn connection_settings(channel: &Model) -> impl PartialEq + use<> {
     let imap = (channel.email_imap_host.clone(), channel.email_imap_port, channel.email_imap_user.clone());
     let smtp = (channel.email_smtp_host.clone(), channel.email_smtp_port, channel.email_smtp_user.clone());
     let mail = (channel.email_imap_tls, channel.email_smtp_from.clone(), channel.email_authserv_id.clone());
-    let server = (channel.calendar_url.clone(), channel.calendar_user.clone());
-    (imap, smtp, mail, channel.webhook_outbound_url.clone(), server, channel.calendar_whitelist.clone())
+    let code = (channel.code_host_installation_id, channel.code_host_repos.clone());
+    let calendar =
+        (channel.calendar_url.clone(), channel.calendar_user.clone(), channel.calendar_whitelist.clone());
+    (imap, smtp, mail, channel.webhook_outbound_url.clone(), code, calendar)
 }
 
 /// A channel that is activated, or becomes external, needs an existing agent and room in the plan.
 async fn check_use(tx: &Tx, before: &Model, after: &Model) -> Result<()> {
     let woken = after.is_active && !before.is_active;
-    if woken && why_inactive(after.transport).is_some() {
-        let detail = format!("{} channels can't carry messages yet, so they stay inactive.", after.transport);
-        return Err(Problem::new(Code::NotSupported, detail));
+    match why_inactive(after).filter(|_| woken) {
+        Some(InactiveReason::NotSupported) => {
+            let detail =
+                format!("{} channels can't carry messages yet, so they stay inactive.", after.transport);
+            return Err(Problem::new(Code::NotSupported, detail));
+        }
+        Some(_) => {
+            let detail = "Connect an account first: on the channel's page, or by authorizeChannel.";
+            return Err(Problem::invalid_at("/is_active", "NOT_ALLOWED", detail));
+        }
+        None => {}
     }
     if woken && !agents::missing(tx, &[after.agent_id]).await?.is_empty() {
         return Err(Problem::new(Code::Archived, "The channel's agent has been deleted."));

@@ -65,6 +65,8 @@ pub mod channels {
         pub email_smtp_from: Option<String>,
         /// The mail server whose `Authentication-Results` are trusted.
         pub email_authserv_id: Option<String>,
+        /// A host that the operator names. `None`: GitHub.
+        pub code_host_host: Option<String>,
         pub code_host_installation_id: Option<i64>,
         pub code_host_repos: Json,
         pub code_host_events: Json,

@@ -25,7 +25,8 @@ pub struct CreateChannelInput {
     pub direction: Option<ChannelDirection>,
     /// The messaging transport. INTERNAL is the panel and can't be created.
     pub transport: Transport,
-    /// The bot token, required for TELEGRAM, DISCORD, and SLACK. Write-only: it is never shown again.
+    /// The bot token, required for TELEGRAM, DISCORD, SLACK, and CODE_HOST other than GitHub. Write-only: it is never shown
+    /// again.
     #[graphql(directive = bounds::apply(name(500)))]
     pub bot_token: Option<SecretText>,
     /// The bot's handle, or a label for the destination.
@@ -35,7 +36,7 @@ pub struct CreateChannelInput {
     pub webhook: Option<ChannelWebhookInput>,
     /// Settings for EMAIL. `imap` is required if the channel receives, `smtp` if it sends.
     pub email: Option<ChannelEmailInput>,
-    /// Settings for CODE_HOST. The installation is required.
+    /// Settings for CODE_HOST. The installation is required at GitHub, `repos` at other hosts.
     pub code_host: Option<ChannelCodeHostInput>,
     /// Settings for DRIVE. The folder is required.
     pub drive: Option<ChannelDriveInput>,
@@ -184,19 +185,21 @@ pub struct ChannelSmtpInput {
 /// Settings for a code host.
 #[derive(Clone, InputObject, Debug, Default)]
 pub struct ChannelCodeHostInput {
-    /// The id of the app's installation. Not applied yet.
-    #[graphql(directive = bounds::apply(not_null()))]
+    /// A host that the operator names, such as `gitlab.com`. Null: GitHub. It can't be changed.
+    #[graphql(directive = bounds::apply(name(255)))]
+    pub host: MaybeUndefined<String>,
+    /// The id of the app's installation, at GitHub.
     pub installation_id: MaybeUndefined<Id>,
-    /// Repositories, as `owner/name`. Replaces the whole list. Not applied yet.
+    /// The repositories, as `owner/name`, to which it listens. Empty: all of the installation. Replaces the whole list.
     #[graphql(directive = bounds::apply(list(500, name(201)).not_null()))]
     pub repos: MaybeUndefined<Vec<String>>,
-    /// Event names. Replaces the whole list. Not applied yet.
+    /// Event names, such as `issues` or `issues.opened`. Empty: all that say something. Replaces the whole list.
     #[graphql(directive = bounds::apply(list(100, name(80)).not_null()))]
     pub events: MaybeUndefined<Vec<String>>,
-    /// Which events reach the agent. Defaults to `involved`. Not applied yet.
+    /// Which events reach the agent. Defaults to `involved`.
     #[graphql(directive = bounds::apply(not_null()))]
     pub listen_scope: MaybeUndefined<ListenScope>,
-    /// Whether the agent receives the complete payload of events. Defaults to false. Not applied yet.
+    /// Whether the agent receives the complete payload of events. Defaults to false.
     #[graphql(directive = bounds::apply(not_null()))]
     pub raw_payload: MaybeUndefined<bool>,
 }

@@ -134,6 +134,7 @@ fn smtp(channel: &mut Model, secrets: &mut Secrets, edit: ChannelSmtpInput) {
 }
 
 fn code_host(channel: &mut Model, edit: ChannelCodeHostInput) {
+    set(&mut channel.code_host_host, unless_blank(edit.host));
     set(&mut channel.code_host_installation_id, edit.installation_id.map_value(|id| id.0));
     set_required(&mut channel.code_host_repos, list(edit.repos));
     set_required(&mut channel.code_host_events, list(edit.events));

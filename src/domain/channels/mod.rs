@@ -6,7 +6,7 @@
 //!
 //! `authorization.rs`: connecting an account at the vendor (OAuth); `access_tokens.rs`: keeping its tokens valid.
 //!
-//! `filter.rs`: the messages that a channel accepts; `telegram_webhook.rs`: registering our address with Telegram.
+//! `filter.rs`: the messages that a channel accepts; `registration.rs`: registering our address with vendors.
 //!
 //! [`ingest`](super::ingest) receives messages through channels, and [`deliveries`](super::deliveries) sends them.
 
@@ -26,8 +26,8 @@ mod outbound;
 pub(crate) mod probe;
 mod queries;
 mod recipients;
+pub(crate) mod registration;
 mod rows;
-pub(crate) mod telegram_webhook;
 mod token;
 mod whitelist;
 
@@ -59,7 +59,7 @@ pub(crate) use self::{
     entity::channels::Model as Channel,
     filter::{FilterDecision, FilterRules},
     open::{kind_of, open, open_to_listen},
-    rows::{active, find, lock, note_activity},
+    rows::{active, find, lock, note_activity, of_installation},
 };
 use self::{
     entity::{channel_whitelist, channels},

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use async_graphql::MaybeUndefined;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use muster_channels::{
-    CalendarAccount, CalendarConfig, Choice, Config, DiscordConfig, EmailConfig, Kind, MailServer,
+    Attention, CalendarAccount, CalendarConfig, Choice, CodeHostAccount, CodeHostConfig, CodeHostLogin,
+    CodeHostRules, Config, DiscordConfig, EmailConfig, GithubApp, GithubInstallation, Kind, MailServer,
     SlackConfig, SlackInlet, TelegramConfig, Transport, WebhookConfig,
 };
 use secrecy::{ExposeSecret, SecretString};
@@ -14,9 +15,9 @@ use serde_json::Value;
 use super::{access_tokens::token_source, entity::channels::Model, mail_room::MailMemory, merge::Secrets};
 use crate::{
     base::{
-        enums::{self, InactiveReason},
+        enums::{self, InactiveReason, ListenScope},
         json::texts,
-        problem::{Problem, Result},
+        problem::{Code, Problem, Result},
         secret::SecretText,
         time::Timestamp,
     },
@@ -32,18 +33,28 @@ use crate::{
 pub(crate) const fn kind_of(transport: enums::Transport) -> Option<Kind> {
     match transport {
         enums::Transport::Calendar => Some(Kind::Calendar),
+        enums::Transport::CodeHost => Some(Kind::CodeHost),
         enums::Transport::Discord => Some(Kind::Discord),
         enums::Transport::Email => Some(Kind::Email),
         enums::Transport::Slack => Some(Kind::Slack),
         enums::Transport::Telegram => Some(Kind::Telegram),
         enums::Transport::Webhook => Some(Kind::Webhook),
-        enums::Transport::CodeHost | enums::Transport::Drive | enums::Transport::Internal => None,
+        enums::Transport::Drive | enums::Transport::Internal => None,
     }
 }
 
-/// Why a new channel of this transport is inactive. `None`: it is active.
-pub(super) fn why_inactive(transport: enums::Transport) -> Option<InactiveReason> {
-    kind_of(transport).is_none().then_some(InactiveReason::NotSupported)
+/// Why a channel can't be active. `None`: it can.
+pub(super) fn why_inactive(channel: &Model) -> Option<InactiveReason> {
+    if kind_of(channel.transport).is_none() {
+        return Some(InactiveReason::NotSupported);
+    }
+    // A person's authorization shows who may use the installation.
+    (is_github(channel) && !channel.code_host_oauth_authorized).then_some(InactiveReason::AuthFailed)
+}
+
+/// Whether the channel is at GitHub, where it acts as an installation of the App.
+pub(super) fn is_github(channel: &Model) -> bool {
+    channel.transport == enums::Transport::CodeHost && channel.code_host_host.is_none()
 }
 
 /// Opens a channel. `None` if its transport can't carry messages yet.
@@ -149,6 +160,7 @@ pub(super) fn config(core: &Arc<Core>, channel: &Model, secrets: OpenedSecrets) 
     let Some(kind) = kind_of(channel.transport) else { return Ok(None) };
     Ok(Some(match kind {
         Kind::Calendar => Config::Calendar(Box::new(calendar(core, channel, secrets))),
+        Kind::CodeHost => Config::CodeHost(Box::new(code_host(core, channel, secrets)?)),
         Kind::Webhook => Config::Webhook(Box::new(webhook(channel, secrets))),
         Kind::Email => Config::Email(Box::new(email(core, channel, secrets))),
         Kind::Discord => Config::Discord(DiscordConfig { token: token(secrets)? }),
@@ -161,6 +173,57 @@ pub(super) fn config(core: &Arc<Core>, channel: &Model, secrets: OpenedSecrets) 
 
 fn token(secrets: OpenedSecrets) -> Result<SecretString> {
     secrets.bot_token.ok_or_else(|| Problem::internal(anyhow::anyhow!("a bot's channel without a token")))
+}
+
+fn code_host(core: &Arc<Core>, channel: &Model, secrets: OpenedSecrets) -> Result<CodeHostConfig> {
+    let login = match &channel.code_host_host {
+        Some(host) => CodeHostLogin::Account(account(core, channel, host, secrets)?),
+        None => CodeHostLogin::Installation(installation(core, channel)?),
+    };
+    let attention = match channel.code_host_listen_scope {
+        ListenScope::All => Attention::All,
+        ListenScope::Involved => Attention::Involved,
+        ListenScope::Mentions => Attention::Mentions,
+    };
+    let rules = CodeHostRules {
+        login: channel.bot_username.clone(),
+        repos: texts(&channel.code_host_repos),
+        events: texts(&channel.code_host_events),
+        labels: texts(&channel.label_whitelist),
+        attention,
+        has_payload: channel.code_host_raw_payload,
+    };
+    Ok(CodeHostConfig { login, rules })
+}
+
+fn account(core: &Core, channel: &Model, host: &str, mut secrets: OpenedSecrets) -> Result<CodeHostAccount> {
+    let Some(found) = core.config.channels.code_host(host) else {
+        let detail = format!("`{host}` is no longer a code host of this installation (channels.code_hosts).");
+        return Err(Problem::new(Code::NotSupported, detail));
+    };
+    Ok(CodeHostAccount {
+        software: found.software,
+        url: found.url.clone(),
+        // With an empty secret, the channel's path accepts nothing.
+        webhook_secret: secrets.inbound.take().unwrap_or_default(),
+        slug: channel.inbound_slug.clone(),
+        token: token(secrets)?,
+    })
+}
+
+fn installation(core: &Arc<Core>, channel: &Model) -> Result<GithubInstallation> {
+    let settings = &core.config.channels;
+    let app = (&settings.github_client_id, &settings.github_app_key, &settings.github_webhook_secret);
+    let (Some(id), Some(key), Some(webhook_secret)) = app else {
+        let detail = "This installation has no GitHub App: the operator sets channels.github_client_id, \
+                      channels.github_app_key and channels.github_webhook_secret.";
+        return Err(Problem::new(Code::NotSupported, detail));
+    };
+    Ok(GithubInstallation {
+        app: GithubApp { id: id.clone(), key: key.clone(), webhook_secret: webhook_secret.clone() },
+        id: channel.code_host_installation_id.unwrap_or_default(),
+        person: token_source(core, channel.organization_id, channel.id),
+    })
 }
 
 fn webhook(channel: &Model, secrets: OpenedSecrets) -> WebhookConfig {
@@ -245,7 +308,7 @@ pub(super) fn check_token(transport: enums::Transport, token: &MaybeUndefined<Se
 
 /// Adapts the inbound path to a new bot token. A Slack channel has a path if the second part of its token is a signing
 /// secret: then Slack sends events to Muster. A Telegram channel loses the path and secret of the previous bot;
-/// registering the webhook creates new ones (`telegram_webhook.rs`).
+/// registering the webhook creates new ones (`registration.rs`).
 pub(super) fn set_inlet(channel: &mut Model, secrets: &Secrets) {
     let MaybeUndefined::Value(token) = &secrets.bot_token else { return };
     match channel.transport {

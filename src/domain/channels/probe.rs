@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use muster_channels::{Choice, Config, EmailConfig, Failure, Identity, WebhookConfig};
+use muster_channels::{Choice, CodeHostLogin, Config, EmailConfig, Failure, Identity, WebhookConfig};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 use serde_json::{Value, json};
 
@@ -91,6 +91,32 @@ fn words(texts: Vec<String>) -> Value {
     texts.into_iter().map(word).collect()
 }
 
+/// Lists what people choose from for a channel's settings, such as calendars.
+///
+/// # Errors
+/// `NOT_FOUND`; `NOT_SUPPORTED` for a transport that carries nothing yet; `UNAVAILABLE` if the vendor gives no list.
+pub async fn choices(scope: &Scope, id: ChannelId) -> Result<Vec<Choice>> {
+    let found = rows::connected(scope).filter(Column::Id.eq(id)).one(scope.core.db.read()).await?;
+    let channel = found.ok_or_else(|| Problem::not_found("channel", id))?;
+    let none = || Problem::new(Code::NotSupported, "There is nothing to choose from.");
+    let transport = open(&scope.core, &channel)?.ok_or_else(none)?;
+    // A person is waiting for the answer.
+    let listed = tokio::time::timeout(bounds::NETWORK_WAIT, transport.choices()).await;
+    let listed = listed.unwrap_or_else(|_| Err(Failure::NotSent("There was no answer in time.".into())));
+    listed.map_err(|failure| Problem::new(Code::Unavailable, failure.to_string()))
+}
+
+/// Refuses an installation of the GitHub App unless GitHub has confirmed that the channel's person may use it: anyone
+/// can name another's.
+pub(super) fn unconfirmed(answer: Option<&Answer>) -> Option<Violation> {
+    if answer.is_some_and(|answer| answer.identity.is_some() || !answer.refused.is_empty()) {
+        return None;
+    }
+    let why = answer.and_then(|answer| answer.unchecked.first()).map_or("", String::as_str);
+    let detail = format!("GitHub could not be asked whether you may use this installation. Try again. {why}");
+    Some(Violation::at("/code_host/installation_id", "NOT_ALLOWED", detail))
+}
+
 /// Asks a channel's vendor, with these secrets.
 ///
 /// # Errors
@@ -146,6 +172,13 @@ fn split_by_credential(config: Config) -> Vec<(&'static str, Config)> {
             ]
         }
         calendar @ Config::Calendar(_) => vec![("/calendar/pass", calendar)],
+        Config::CodeHost(config) => {
+            let field = match config.login {
+                CodeHostLogin::Account(_) => "/bot_token",
+                CodeHostLogin::Installation(_) => "/code_host/installation_id",
+            };
+            vec![(field, Config::CodeHost(config))]
+        }
         bot => vec![("/bot_token", bot)],
     }
 }

@@ -5,7 +5,7 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, Select, sea_query::Expr};
 use super::entity::channels;
 use crate::{
     base::{
-        enums::{ChangeOp, RecordKind},
+        enums::{ChangeOp, ChannelDirection, RecordKind, Transport},
         ids::{AgentId, ChannelId},
         problem::{Problem, Result},
     },
@@ -33,6 +33,16 @@ pub(crate) async fn active(scope: &Scope, id: ChannelId) -> Result<Option<channe
 pub(crate) async fn find(core: &Core, slug: &str) -> Result<Option<channels::Model>> {
     let found = channels::Entity::find().filter(channels::Column::InboundSlug.eq(slug));
     Ok(found.filter(channels::Column::ArchivedAt.is_null()).one(core.db.read()).await?)
+}
+
+/// The active channels that receive from an installation of the GitHub App.
+#[expect(clippy::disallowed_methods, reason = "GitHub names no organization: the installation finds it")]
+pub(crate) async fn of_installation(core: &Core, installation: i64) -> Result<Vec<channels::Model>> {
+    use channels::Column;
+    let found = channels::Entity::find().filter(Column::CodeHostInstallationId.eq(installation));
+    let found = found.filter(Column::CodeHostHost.is_null()).filter(Column::ArchivedAt.is_null());
+    let found = found.filter(Column::Transport.eq(Transport::CodeHost)).filter(Column::IsActive.eq(true));
+    Ok(found.filter(Column::Direction.ne(ChannelDirection::Outbound)).all(core.db.read()).await?)
 }
 
 /// Locks the channel until the transaction ends.

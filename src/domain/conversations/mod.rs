@@ -75,7 +75,7 @@ pub use self::{
         load_messages_by_person, load_messages_for_agent, load_thread, mark_delivered, move_messages,
         record_measurement, remember_session, require_agent, resend_messages, settle_messages,
     },
-    updates::{has_earlier, is_deletion, newest_album},
+    updates::{has_earlier, has_thread, is_deletion, newest_album},
     watches::watch,
 };
 pub(crate) use self::{append::preview, incoming::missing_file_note, rows::require, tokenizer::place_tokens};

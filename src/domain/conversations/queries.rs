@@ -309,6 +309,16 @@ pub(super) async fn has_vendor_id(scope: &Scope, channel: ChannelId, vendor_id: 
     Ok(scope.scalar(sql, [channel.into(), vendor_id.into()]).await?.unwrap_or(false))
 }
 
+/// Whether the channel has a conversation with one of these keys of threads.
+pub(super) async fn has_thread(scope: &Scope, channel: ChannelId, keys: [String; 2]) -> Result<bool> {
+    let sql = sql!(
+        "SELECT EXISTS (SELECT 1 FROM conversations WHERE organization_id = $org AND channel_id = $2 \
+         AND thread_key IN ($3, $4))"
+    );
+    let [key, root] = keys;
+    Ok(scope.scalar(sql, [channel.into(), key.into(), root.into()]).await?.unwrap_or(false))
+}
+
 /// Whether the channel has received a message of this album.
 pub(super) async fn has_album(scope: &Scope, channel: ChannelId, album: &str) -> Result<bool> {
     let sql = sql!(

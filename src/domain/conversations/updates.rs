@@ -56,6 +56,16 @@ pub async fn has_earlier(
     }
 }
 
+/// Whether the channel has a conversation of this thread, or of the one that it is part of.
+pub async fn has_thread(
+    core: &Arc<Core>,
+    (org, channel): (OrgId, ChannelId),
+    thread: &muster_channels::Thread,
+) -> Result<bool> {
+    let keys = [thread.key.as_str(), muster_channels::thread_root(&thread.key)].map(bounded_name);
+    queries::has_thread(&Scope::system(core, org), channel, keys).await
+}
+
 /// The newest album of a conversation, and the length of its parts' keys, which grows with each part.
 pub async fn newest_album(tx: &Tx, conversation: ConversationId) -> Result<Option<(MessageId, i64)>> {
     let album = queries::newest_album(tx, conversation).await?;

@@ -1,4 +1,4 @@
-//! Listening: polls vendors, or keeps a webhook registered with them (`channels/telegram_webhook.rs`). Each channel has
+//! Listening: polls vendors, or keeps a webhook registered with them (`channels/registration.rs`). Each channel has
 //! a task in one of the processes, which holds its lease.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
@@ -26,7 +26,7 @@ use crate::{
         time::Timestamp,
     },
     core::{access::Scope, sealing::random_bytes},
-    domain::channels::{self, Channel, open_to_listen, probe, telegram_webhook},
+    domain::channels::{self, Channel, open_to_listen, probe, registration},
 };
 
 /// The link's cause while no process listens although nothing failed.
@@ -93,7 +93,7 @@ impl Ingest {
             Ok(channel) => channel,
             Err(why) => return self.switch_off(&scope, lease, seen, InactiveReason::AuthFailed, &why).await,
         };
-        let Some(channel) = telegram_webhook::prepare_path(&scope, channel).await? else { return Ok(()) };
+        let Some(channel) = registration::prepare_path(&scope, channel).await? else { return Ok(()) };
         let Some(transport) = open_to_listen(&scope, &channel).await? else { return Ok(()) };
         let (links, latest) = watch::channel(None);
         let reading = Arc::default();
@@ -108,7 +108,7 @@ impl Ingest {
         };
         let (ended, ()) = tokio::join!(listening, lease.record_links(core, latest));
         let ended = ended?;
-        telegram_webhook::release(&scope, &channel, &*transport).await?;
+        registration::release(&scope, &channel, &*transport).await?;
         match ended {
             Some(Failure::Credentials(cause)) => {
                 self.switch_off(&scope, lease, seen, InactiveReason::AuthFailed, cause.as_str()).await
@@ -167,10 +167,10 @@ impl Ingest {
     async fn receive_events(&self, sink: &ListenerSink<'_>, cursor: Option<Cursor>) -> Result<Failure> {
         let ListenerSink { channel, transport, .. } = *sink;
         let scope = Scope::system(&self.core, sink.lease.org);
-        if telegram_webhook::is_wanted(&self.core, channel) {
-            return telegram_webhook::keep_registered(&scope, channel, transport, sink).await;
+        if registration::is_wanted(&self.core, channel) {
+            return registration::keep_registered(&scope, channel, transport, sink).await;
         }
-        if let Err(failure) = telegram_webhook::unregister(&scope, channel, transport).await? {
+        if let Err(failure) = registration::unregister(&scope, channel, transport).await? {
             return Ok(failure);
         }
         Ok(match transport.listen(cursor, sink).await {

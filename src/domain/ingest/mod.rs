@@ -45,7 +45,7 @@ pub use self::{messages::Admitted, rejections::forget_refusal};
 use crate::{
     base::{
         bounds,
-        enums::{self, ChannelDirection},
+        enums::{self, ChannelDirection, ListenScope},
         ids::{AgentId, ChannelId, OrgId},
         problem::{Code, Problem, Result},
     },
@@ -69,6 +69,9 @@ pub struct Ingest {
     /// Slugs with the sender addresses from which a verified request came.
     proven: Cache<(String, Holder), ()>,
 }
+
+/// Stands for the slug of the path to which GitHub sends: no slug is so short.
+pub const GITHUB: &str = "github";
 
 /// The channel that a request was sent to.
 pub struct AddressedChannel(Channel);
@@ -157,6 +160,26 @@ impl Ingest {
             .filter(|channel| channel.transport.as_str().eq_ignore_ascii_case(transport))
             .map(AddressedChannel)
             .ok_or_else(|| Problem::new(Code::NotFound, "Nothing listens here."))
+    }
+
+    /// Finds the channels that a request of GitHub is for: GitHub sends those of all installations of the App to one
+    /// address.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED`, `MALFORMED_REQUEST`; `NOT_FOUND`: the installation has none.
+    pub async fn find_installation(
+        &self,
+        from: Holder,
+        (headers, body): (&HeaderMap, &Bytes),
+    ) -> Result<Vec<AddressedChannel>> {
+        let secret = self.core.config.channels.github_webhook_secret.as_ref();
+        let secret = secret.ok_or_else(|| Problem::new(Code::NotFound, "Nothing listens here."))?;
+        let installation = muster_channels::read_installation(secret, &RawRequest { headers, body });
+        let installation = installation.map_err(to_problem)?;
+        self.proven.insert((GITHUB.to_owned(), from), ());
+        let Some(installation) = installation else { return Ok(Vec::new()) };
+        let found = channels::of_installation(&self.core, installation).await?;
+        Ok(found.into_iter().map(AddressedChannel).collect())
     }
 
     /// Handles a request from this address. Returns once its events are committed. Calls `charge` after the request is
@@ -283,6 +306,12 @@ impl Ingest {
                 return Ok(Err(Ignored::Duplicate));
             }
             message.is_addressed |= has_earlier;
+        }
+        // An issue in which the agent takes part involves it.
+        let is_code = channel.transport == enums::Transport::CodeHost;
+        if is_code && channel.code_host_listen_scope == ListenScope::Involved && !message.is_addressed {
+            let place = (channel.organization_id, channel.id);
+            message.is_addressed = conversations::has_thread(&self.core, place, &message.thread).await?;
         }
         let scope = Scope::system(&self.core, channel.organization_id);
         let listed = channels::look_up_origin(&scope, channel.id, &message.origin).await?;

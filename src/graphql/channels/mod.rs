@@ -122,6 +122,22 @@ impl ChannelQuery {
         })
         .await
     }
+
+    /// The repositories of a code host that a channel reaches, from which people choose. The host is asked.
+    #[graphql(directive = permit::apply(Permission::AgentEdit))]
+    async fn channel_repositories(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ChannelId,
+    ) -> Answer<Vec<String>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let choices = Box::pin(channels::choices(&scope, id)).await?;
+            Ok(choices.into_iter().map(|one| one.id).collect())
+        })
+        .await
+    }
 }
 
 #[derive(Default)]

@@ -234,7 +234,8 @@ embedded!(
     /// The settings of a code host.
     CodeHost, "ChannelCodeHost", "A code host: repositories and events for the agent.",
     |spec: Spec| {
-        spec.sql::<Option<Id>>("installation_id", "t.code_host_installation_id", "The id of the app's installation.")
+        spec.sql::<Option<String>>("host", "t.code_host_host", "A host that the operator names. Null: GitHub.")
+            .sql::<Option<Id>>("installation_id", "t.code_host_installation_id", "The id of the app's installation.")
             .sql::<Vec<String>>("repos", "t.code_host_repos", "Repositories, as `owner/name`.")
             .sql::<Vec<String>>("events", "t.code_host_events", "Event names.")
             .sql::<ListenScope>("listen_scope", "t.code_host_listen_scope", "Which events reach the agent.")

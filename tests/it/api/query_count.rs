@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 
 use crate::harness::{Population, TestApp, Walker};
 
-/// Lists that don't grow with this test's data: the caller's own sessions and chats, what vendors list, the settings, the log of what was
-/// done through the service, permissions, and the profiles and prices that the service knows.
+/// Lists that don't grow with this test's data: the caller's own sessions and chats, what vendors list, the settings, the
+/// log of what was done through the service, permissions, and the profiles and prices that the service knows.
 const CONSTANT: &[&str] = &[
     "auditLog",
     "channelCalendars",
+    "channelRepositories",
     "linkedChats",
     "modelPrices",
     "permissions",

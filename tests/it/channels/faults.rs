@@ -1,7 +1,7 @@
 //! The service dies while messages come in and go out: every acknowledged message is stored, once, and in its sender's
 //! order, and an answer is sent once, where the vendor can tell.
 //!
-//! `MUSTER_FAULT_DEATHS` (4; 2 in Discord and calendars) and `MUSTER_FAULT_SEED` (1) change how often and when.
+//! `MUSTER_FAULT_DEATHS` (4; 2 at vendors) and `MUSTER_FAULT_SEED` (1) change how often and when.
 
 use std::{
     collections::BTreeSet,
@@ -13,10 +13,13 @@ use std::{
     time::Duration,
 };
 
+use futures::future::join_all;
+use hmac::{Hmac, KeyInit, Mac};
 use muster::base::time::Clock;
 use muster_corpus::Random;
 use reqwest::Client;
 use serde_json::{Value, json};
+use sha2::Sha256;
 use standardwebhooks::Webhook;
 use tokio::{task::JoinSet, time::sleep};
 
@@ -26,7 +29,10 @@ use crate::{
     conversations::takeover::act,
     harness::{
         caldav::{CalDav, PASSWORD, USER},
-        fakes::discord::{Shared, TOKEN, discord},
+        fakes::{
+            discord::{Shared, TOKEN, discord},
+            github,
+        },
         found, until,
     },
 };
@@ -209,6 +215,118 @@ async fn once_messages_in_discord_come_and_go_once_and_in_order() {
         let of_it: Vec<u64> = of_it.map(|death| death.parse().unwrap()).collect();
         assert_eq!(of_it, (0..of_it.len() as u64).collect::<Vec<_>>(), "answers keep their order");
     }
+}
+
+/// GitHub's request, which it records. It repeats none.
+async fn github_says(client: &Client, url: &str, fake: &github::Shared, issue: u64, n: u64) {
+    let payload = github::commented_on(issue, 1000 * issue + n, &n.to_string());
+    let body = payload.to_string();
+    let mut mac = Hmac::<Sha256>::new_from_slice(github::SECRET.as_bytes()).unwrap();
+    mac.update(body.as_bytes());
+    let signature = format!("sha256={}", hex::encode(mac.finalize().into_bytes()));
+    let request = client.post(url).header("x-hub-signature-256", signature);
+    let sent = request.header("x-github-event", "issue_comment").body(body).send().await;
+    let status = sent.map_or(0, |answer| answer.status().as_u16());
+    fake.lock().unwrap().happens("issue_comment", &payload, status);
+}
+
+/// A channel of the installation, which Ada authorizes.
+async fn connect_github(house: &House, agent: i64) {
+    let (org, owner) = (house.tenant.org, house.owner());
+    let body = json!({ "name": "Code", "transport": "CODE_HOST", "agent_id": agent, "code_host": {
+        "installation_id": 7, "repos": ["acme/shop"], "listen_scope": "all" } });
+    let channel = house.actor.post(&format!("/v1/org/{org}/channel"), body).await.expect(201)["id"].clone();
+    let begin = "mutation($o: Id!, $c: Id!) { authorizeChannel(orgId: $o, id: $c) { url } }";
+    let begun = owner.gql(begin, json!({ "o": org, "c": channel })).await.data();
+    let page = url::Url::parse(begun["authorizeChannel"]["url"].as_str().unwrap()).unwrap();
+    let state = page.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
+    let complete = "mutation($o: Id!, $c: Id!, $s: SecretString!) { \
+        completeChannelAuthorization(orgId: $o, id: $c, code: \"good\", state: $s) { id } }";
+    owner.gql(complete, json!({ "o": org, "c": channel, "s": state })).await.data();
+    let at = format!("/v1/org/{org}/channel/{channel}");
+    house.actor.patch(&at, json!({ "is_active": true })).await.expect(200);
+    house.actor.post(&format!("{at}/whitelist"), json!({ "origin_id": "5" })).await.expect(200);
+}
+
+/// On each of 20 issues a person writes numbers, and a member answers. The service dies in the middle of both. What GitHub
+/// could not deliver meanwhile is fetched, and answers that may have been sent are looked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn once_comments_at_github_come_and_go_once() {
+    let (seed, deaths) = (number("MUSTER_FAULT_SEED", 1), number("MUSTER_FAULT_DEATHS", 2));
+    println!("MUSTER_FAULT_SEED={seed} MUSTER_FAULT_DEATHS={deaths}");
+    let mut random = Random::new(&[seed]);
+    let (address, fake) = github::github().await;
+    let (base, api) = (format!("http://{address}/"), format!("http://{address}/api/"));
+    let mut house = House::open_with(&[
+        ("MUSTER_CHANNELS_GITHUB_URL", base.as_str()),
+        ("MUSTER_CHANNELS_GITHUB_API_URL", api.as_str()),
+        ("MUSTER_CHANNELS_GITHUB_CLIENT_ID", github::CLIENT),
+        ("MUSTER_CHANNELS_GITHUB_CLIENT_SECRET", "hush"),
+        ("MUSTER_CHANNELS_GITHUB_APP_KEY", github::KEY),
+        ("MUSTER_CHANNELS_GITHUB_WEBHOOK_SECRET", github::SECRET),
+    ])
+    .await;
+    let (crew, org) = (house.crew("shop").await, house.tenant.org);
+    connect_github(&house, crew.agent).await;
+    let is_polled = || fake.lock().unwrap().asked.iter().any(|(asked, _)| asked == "GET app/hook/deliveries");
+    until("it listens", async || is_polled()).await;
+    let client = Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().unwrap();
+    let url = format!("{}/webhooks/github", house.actor.base());
+    let says = |numbers: Range<u64>| {
+        let (client, url, fake) = (client.clone(), url.clone(), fake.clone());
+        async move {
+            for n in numbers {
+                let mut all = Vec::new();
+                for issue in CHATS {
+                    all.push(github_says(&client, &url, &fake, issue, n));
+                }
+                join_all(all).await;
+            }
+        }
+    };
+    says(0..1).await;
+    let page = format!("/v1/org/{org}/conversation?limit=50&offset=0");
+    let page = house.actor.get(&page).await.expect(200);
+    let conversations: Vec<i64> =
+        page["data"].as_array().unwrap().iter().filter_map(|it| it["id"].as_i64()).collect();
+    assert_eq!(conversations.len(), CHATS.count());
+    let owner = house.owner();
+    for &conversation in &conversations {
+        act(org, &owner, "takeOver", conversation).await.data();
+    }
+    let post = "mutation($o: Id!, $c: Id!, $t: String!) { postMessage(orgId: $o, conversationId: $c, input: { text: $t }) { id } }";
+    let each = 25_u64.div_ceil(deaths);
+    for death in 0..deaths {
+        for &conversation in &conversations {
+            let text = format!("{conversation}-{death}");
+            owner.gql(post, json!({ "o": org, "c": conversation, "t": text })).await.data();
+        }
+        let mut writing = JoinSet::new();
+        let begin = death * each + 1;
+        writing.spawn(says(begin..begin + each));
+        sleep(Duration::from_millis(200 + random.below(500))).await;
+        house.falls_and_rises();
+        writing.join_all().await;
+    }
+    let expected: Vec<u64> = (0..=deaths * each).collect();
+    for &conversation in &conversations {
+        until("all of an issue is stored", async || {
+            texts(&house, conversation).await.len() >= expected.len()
+        })
+        .await;
+        // What was fetched came later.
+        let mut stored = texts(&house, conversation).await;
+        stored.sort_unstable();
+        assert_eq!(stored, expected);
+    }
+    let sent: Vec<String> = {
+        let fake = fake.lock().unwrap();
+        let first = |comment: &Value| comment["body"].as_str().unwrap().lines().next().unwrap().to_owned();
+        fake.comments.iter().map(first).collect()
+    };
+    println!("{} answers were sent over {deaths} deaths", sent.len());
+    assert!(!sent.is_empty());
+    assert_eq!(sent.iter().collect::<BTreeSet<_>>().len(), sent.len(), "none is sent twice");
 }
 
 /// The texts of a conversation, in their order.

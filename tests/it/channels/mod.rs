@@ -6,6 +6,7 @@ mod albums_and_edits;
 mod batched_ingest;
 mod calendar;
 mod chat_decisions;
+mod code_host;
 mod contacts;
 pub mod deliveries;
 mod discord;

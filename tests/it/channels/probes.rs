@@ -39,6 +39,8 @@ pub async fn app_with(vendor: SocketAddr, configure: impl FnOnce(&mut Config)) -
         config.channels.telegram_url = base.parse().unwrap();
         config.channels.discord_url = format!("{base}api/v10/").parse().unwrap();
         config.channels.discord_files_url = base.parse().unwrap();
+        config.channels.github_url = base.parse().unwrap();
+        config.channels.github_api_url = format!("{base}api/").parse().unwrap();
         config.channels.slack_url = format!("{base}api/").parse().unwrap();
         config.channels.slack_files_url = base.parse().unwrap();
     })

@@ -1,5 +1,6 @@
 // webhook.mjs: GitHub's library, and Standard Webhooks' for JavaScript.
-//   github SECRET                 prints a line for each of GitHub's published payloads: its name, sender, body and signature
+//   github SECRET [INSTALLATION]  prints a line for each of GitHub's published payloads: its name, sender, body and signature.
+//                                 With a number, as to a GitHub App
 //   verify SECRET OF-GITHUB       reads a request as JSON (headers, body): what each library says about its signature. The first
 //                                 secret is one of Standard Webhooks, the second the same for GitHub's library
 import { createRequire } from "node:module";
@@ -8,11 +9,12 @@ import { Webhook } from "standardwebhooks";
 
 const show = (facts) => console.log(JSON.stringify(facts));
 
-async function github(secret) {
+async function github(secret, installation) {
   const events = createRequire(import.meta.url)("@octokit/webhooks-examples");
   for (const { name, examples } of events) {
     for (const example of examples) {
-      const body = JSON.stringify(example);
+      const to = installation ? { installation: { id: Number(installation) } } : {};
+      const body = JSON.stringify({ ...example, ...to });
       show({ name, sender: example.sender?.login ?? null, body, signature: await sign(secret, body) });
     }
   }

@@ -55,6 +55,9 @@ RULES = [
     ),
     (CHANNEL, "/email/smtp/pass", "REQUIRED", "a password is kept for the host that it was given for"),
     *each(CHANNELS, ["/code_host/installation_id"], ["REQUIRED"], "what its transport needs"),
+    *each(CHANNELS, ["/code_host/host"], ["NOT_ALLOWED"], "one that the operator names; a channel keeps it"),
+    *each(CHANNELS, ["/code_host/repos"], ["REQUIRED"], "what other hosts than GitHub need"),
+    (CHANNEL, "/is_active", "NOT_ALLOWED", "a channel at GitHub needs an account first"),
     *each(CHANNELS, ["/code_host/repos/#"], ["NOT_ALLOWED"], "owner/name, neither of them a dot or two"),
     (NEW_CHANNEL, "/drive/folder_id", "REQUIRED", "what its transport needs"),
     *each(CHANNELS, ["/calendar/calendar_whitelist/#/id"], ["NOT_ALLOWED"], "each calendar once"),
@@ -106,6 +109,8 @@ RULES = [
 # What a run need not come upon, and why: (operation, place, code) of a rule.
 RARE = {
     (CHANNEL, "/email/smtp/pass", "REQUIRED"): "needs a channel whose password a request before has set",
+    (CHANNEL, "/code_host/repos", "REQUIRED"): "needs a channel at a host that the operator names",
+    (CHANNEL, "/is_active", "NOT_ALLOWED"): "needs a channel at GitHub that a request before has not switched off",
 }
 
 # Bodies that fit the document, and that chance seldom makes: (operation, body). Each is sent for every id that there is.
@@ -136,6 +141,7 @@ EXAMPLES = [
             ("EMAIL", {}),
             ("EMAIL", {"email": EMAIL}),
             ("CODE_HOST", {"code_host": {"repos": ["../.."]}}),
+            ("CODE_HOST", {"code_host": {"host": "not.the.operators"}}),
             ("DRIVE", {}),
             ("CALENDAR", {"calendar": CALENDAR}),
         ]
@@ -144,6 +150,8 @@ EXAMPLES = [
     (CHANNEL, {"webhook": None, "email": None, "code_host": None, "drive": None, "calendar": None}),
     (CHANNEL, {"webhook": {"outbound_url": None}}),
     (CHANNEL, {"code_host": {"repos": ["../.."]}}),
+    (CHANNEL, {"code_host": {"host": "not.the.operators"}}),
+    (CHANNEL, {"is_active": True}),
     (CHANNEL, {"direction": "BIDIRECTIONAL"}),
     (CHANNEL, {"alert_recipient_user_ids": [NOTHING], "notify_conversation_id": NOTHING}),
     ("POST /credential", {"name": "an example", "kind": "custom", "fields": FIELDS}),

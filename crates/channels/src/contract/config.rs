@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use secrecy::SecretString;
+use url::Url;
 
 use super::{memory::MemoryBudget, traits::Kind, transport::Choice};
 use crate::oauth::TokenSource;
@@ -12,6 +13,8 @@ use crate::oauth::TokenSource;
 pub enum Config {
     /// Calendars.
     Calendar(Box<CalendarConfig>),
+    /// An installation of a GitHub App, or an account at another code host.
+    CodeHost(Box<CodeHostConfig>),
     /// A Discord bot.
     Discord(DiscordConfig),
     /// A mailbox.
@@ -29,6 +32,7 @@ impl Config {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Calendar(_) => Kind::Calendar,
+            Self::CodeHost(_) => Kind::CodeHost,
             Self::Discord(_) => Kind::Discord,
             Self::Email(_) => Kind::Email,
             Self::Slack(_) => Kind::Slack,
@@ -72,6 +76,90 @@ pub enum CalendarAccount {
     CalDav { url: String, user: String, pass: SecretString },
     /// At Google. `None`: none is connected yet.
     Google(Option<TokenSource>),
+/// A code host.
+#[derive(Clone)]
+pub struct CodeHostConfig {
+    pub login: CodeHostLogin,
+    pub rules: CodeHostRules,
+}
+
+/// How we sign in to a code host.
+#[derive(Clone)]
+pub enum CodeHostLogin {
+    /// With a token, at a host that the operator names.
+    Account(CodeHostAccount),
+    /// As a GitHub App.
+    Installation(GithubInstallation),
+}
+
+/// An account at a host that the operator names.
+#[derive(Clone)]
+pub struct CodeHostAccount {
+    pub software: Software,
+    /// Where the host is: `https://gitlab.com/`
+    pub url: Url,
+    /// The account's token.
+    pub token: SecretString,
+    /// Proves the host's requests. Made by Muster. Empty: nothing comes in.
+    pub webhook_secret: SecretString,
+    /// The last segment of the channel's path, which tells its hooks from others.
+    pub slug: Option<String>,
+}
+
+/// The software of a code host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Software {
+    /// Also Forgejo.
+    Gitea,
+    Github,
+    Gitlab,
+}
+
+/// The installation's GitHub App.
+#[derive(Clone)]
+pub struct GithubApp {
+    /// The client ID.
+    pub id: String,
+    /// The private key, as PEM.
+    pub key: SecretString,
+    /// Signs GitHub's requests.
+    pub webhook_secret: SecretString,
+}
+
+/// An installation of the GitHub App by an account or an organization.
+#[derive(Clone)]
+pub struct GithubInstallation {
+    pub app: GithubApp,
+    pub id: i64,
+    /// The authorization of the person who may use the installation.
+    pub person: TokenSource,
+}
+
+/// Which of a code host's events become messages.
+#[derive(Clone, Debug)]
+pub struct CodeHostRules {
+    /// Our login, as of the last [`probe`](super::Transport::probe).
+    pub login: Option<String>,
+    /// These repositories, as `owner/name`. Empty: all.
+    pub repos: Vec<String>,
+    /// These events: `issues`, or only one of its actions, `issues.opened`. Empty: all with something to read.
+    pub events: Vec<String>,
+    /// Labels that ask for us.
+    pub labels: Vec<String>,
+    pub attention: Attention,
+    /// Whether messages have the complete payload as a file.
+    pub has_payload: bool,
+}
+
+/// Which events are addressed to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attention {
+    /// All.
+    All,
+    /// Those that mention us, and those of issues and pull requests of ours.
+    Involved,
+    /// Those that mention us.
+    Mentions,
 }
 
 /// A Discord bot.

@@ -17,8 +17,9 @@ mod transport;
 pub use self::memory::Unlimited;
 pub use self::{
     config::{
-        CalendarAccount, CalendarConfig, Config, DiscordConfig, EmailConfig, MailServer, SlackConfig,
-        SlackInlet, SlackTokenError, TelegramConfig, WebhookConfig,
+        Attention, CalendarAccount, CalendarConfig, CodeHostAccount, CodeHostConfig, CodeHostLogin,
+        CodeHostRules, Config, DiscordConfig, EmailConfig, GithubApp, GithubInstallation, MailServer,
+        SlackConfig, SlackInlet, SlackTokenError, Software, TelegramConfig, WebhookConfig,
     },
     failure::{Cause, Failure, Refusal},
     inbound::{

@@ -11,6 +11,8 @@ use super::failure::Cause;
 pub enum Kind {
     /// Calendars, by CalDAV or at Google.
     Calendar,
+    /// GitHub Apps, and accounts at GitLab, Gitea and Forgejo.
+    CodeHost,
     /// Discord bots.
     Discord,
     /// Mailboxes, by IMAP and SMTP.
@@ -25,8 +27,8 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Calendar, Self::Discord, Self::Email, Self::Slack, Self::Telegram, Self::Webhook];
+    pub const ALL: [Self; 7] =
+        [Self::Calendar, Self::CodeHost, Self::Discord, Self::Email, Self::Slack, Self::Telegram, Self::Webhook];
 }
 
 /// Properties of a vendor.

@@ -2,12 +2,16 @@
 //!
 //! - `guard.rs`: towards hosts that tenants name. No private address, no redirect, no proxy, short responses.
 //! - `vendor_client.rs`: towards the vendors, whose addresses are the operator's settings.
-//! - `response.rs`: responses of both; `stream.rs`: connections of mail and sockets.
+//! - `response.rs`: responses of both; `stream.rs`: connections of mail and sockets; `github_memory.rs`: what all
+//!   channels share at GitHub.
 
+mod github_memory;
 mod guard;
 mod response;
 mod stream;
 mod vendor_client;
+
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use muster_addresses::Addresses;
@@ -16,6 +20,7 @@ use url::Url;
 
 pub use self::guard::{Guard, GuardError};
 pub(crate) use self::{
+    github_memory::{GithubMemory, Page},
     response::{HttpResponse, parse_date},
     stream::{Metered, ReadLimit, Stream},
     vendor_client::{VendorClient, file_part, with_form},
@@ -55,6 +60,7 @@ pub struct Network {
     pub vendors: VendorUrls,
     pub clock: fn() -> Timestamp,
     pub(crate) vendor: VendorClient,
+    pub(crate) github: Arc<GithubMemory>,
 }
 
 impl Network {
@@ -71,6 +77,7 @@ impl Network {
             vendors,
             clock,
             vendor: VendorClient::new(tls)?,
+            github: Arc::default(),
         })
     }
 }

@@ -15,9 +15,11 @@ use crate::{
     discord::{begun, bot as discord_bot, listen, until},
     fakes::{
         discord::{self, discord},
+        github,
         slack::{APP, BOT, envelope, slack},
         telegram::{TOKEN, refusal, said, telegram},
     },
+    github::installation,
     peers::{json_lines, node, on_this_machine, peer},
     support::{SinkCall, TestSink, message, open_network, part, text},
 };
@@ -379,4 +381,70 @@ async fn discord_js_sends_the_same_requests() {
             assert_eq!(*value, theirs[field], "{field} of {request}");
         }
     }
+}
+
+/// Sends all requests of our transport in the order of `github.mjs`.
+async fn talk_to_github(at: SocketAddr) {
+    let app = installation(7, Some(at));
+    app.probe().await.unwrap();
+    let said = text("On it");
+    for target in ["acme/shop#12", "acme/shop#12/80"] {
+        let part = part(&said, target);
+        app.send(&part).await.unwrap();
+        if target == "acme/shop#12" {
+            assert!(app.reconcile(&part).await.unwrap().is_some());
+        }
+    }
+    let comment = Receipt { vendor_id: Some("acme/shop/issues/comments/80".to_owned()), target: None };
+    react(&*app, "👀", "acme/shop#12", &comment).await;
+    let arguments = json!({"summary": "Good", "comments": [{"path": "src/a.rs", "line": 7, "text": "Why?"}]});
+    let call = ActionCall {
+        id: "d-4",
+        name: "review",
+        arguments: &arguments,
+        target: "acme/shop#12",
+        received: &[],
+    };
+    app.act(&call).await.unwrap();
+    let (sink, mut calls) = TestSink::new(9);
+    let heard = async {
+        loop {
+            if let Some(SinkCall::Admitted(events, _)) = calls.recv().await
+                && let [Event::Message(message)] = &events[..]
+            {
+                return message.text.clone();
+            }
+        }
+    };
+    assert_eq!(listen(&*app, None, &sink, heard).await, "look");
+}
+
+#[tokio::test]
+async fn octokit_sends_the_same_requests() {
+    let ((address, us), (another, them)) = (github::github().await, github::github().await);
+    for fake in [&us, &them] {
+        let mut fake = fake.lock().unwrap();
+        fake.happens("issue_comment", &github::commented(80, "@muster look"), 502);
+        fake.happens("issue_comment", &github::commented(81, "@muster seen"), 200);
+    }
+    let mut client = on_this_machine(node("channels", "github.mjs"));
+    client.args([&format!("http://{another}/api"), github::CLIENT, github::KEY, github::PERSON]);
+    let seen = json_lines(client, "").await;
+    let expected = [
+        json!({"installations": [[7, "acme"]]}),
+        json!({"repositories": ["acme/shop"], "of": 1}),
+        json!({"app": "muster"}),
+        json!({"comment": "On it\n\n<!-- muster:d-1 -->", "by": "muster[bot]"}),
+        json!({"found": 1}),
+        json!({"reaction": "eyes"}),
+        json!({"review": "COMMENTED"}),
+        json!({"missed": "@muster look", "guid": true}),
+        json!({"refused": 401}),
+    ];
+    assert_eq!(seen, expected);
+    talk_to_github(address).await;
+    let [ours, mut theirs] = [us, them].map(|fake| loosely_all(&mut fake.lock().unwrap().asked));
+    // That of a stranger.
+    theirs.pop();
+    assert_eq!(ours, theirs);
 }

@@ -1,16 +1,17 @@
 //! GitHub's published webhook payloads, signed and verified by GitHub's own library, and the JavaScript library of
 //! Standard Webhooks.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::http::HeaderMap;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
-use muster_channels::{Config, RawRequest, Refusal, Transport, WebhookConfig, open};
+use muster_channels::{Config, Event, RawRequest, Refusal, Transport, WebhookConfig, open};
 use serde_json::{Map, Value, json};
 use tokio::process::Command;
 
 use crate::{
+    github::installation,
     peers::{json_lines, node, on_this_machine},
     support::{message, open_network, part, text},
     webhook::receiver,
@@ -64,6 +65,49 @@ async fn all_github_payloads_are_read() {
         assert_eq!(shown, serde_json::from_str::<Value>(body).unwrap(), "{name}");
         assert_eq!(of(&format!("{body} ")), Err(Refusal::BadSignature), "{name}");
     }
+}
+
+/// All of them, by the transport for GitHub. Those with something to read become messages.
+#[tokio::test]
+async fn all_github_payloads_go_into_the_transport() {
+    let mut library = libraries();
+    library.args(["github", SECRET, "7"]);
+    let payloads = json_lines(library, "").await;
+    let channel = installation(7, None);
+    let (mut messages, now) = (BTreeMap::<String, usize>::new(), Timestamp::now());
+    for payload in &payloads {
+        let (name, body) = (payload["name"].as_str().unwrap(), payload["body"].as_str().unwrap());
+        let headers =
+            [("x-github-event", name), ("x-hub-signature-256", payload["signature"].as_str().unwrap())];
+        let headers: HeaderMap = headers
+            .into_iter()
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .collect();
+        let request = RawRequest { headers: &headers, body: body.as_bytes() };
+        let received = channel.receive(&request, now).unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
+        for event in &received.events {
+            let Event::Message(message) = event else { panic!("{name}: {event:?}") };
+            assert!(
+                message.thread.target.contains(['#', '~']) && message.key.is_some(),
+                "{name}: {message:?}"
+            );
+            assert!(message.is_edit || !message.text.is_empty(), "{name}: {message:?}");
+            *messages.entry(name.to_owned()).or_default() += 1;
+        }
+        let forged = RawRequest { headers: &headers, body: &[body.as_bytes(), b" "].concat() };
+        assert_eq!(channel.receive(&forged, now), Err(Refusal::BadSignature), "{name}");
+    }
+    let names: Vec<_> = messages.keys().map(String::as_str).collect();
+    // The published reviews have no words of their own.
+    let expected = [
+        "discussion",
+        "discussion_comment",
+        "issue_comment",
+        "issues",
+        "pull_request",
+        "pull_request_review_comment",
+    ];
+    assert_eq!(names, expected, "{messages:?}");
 }
 
 #[tokio::test]

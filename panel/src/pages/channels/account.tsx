@@ -18,7 +18,10 @@ const GOOGLE = {
 const ACCOUNTS: Record<string, { connect: string; note?: string } | undefined> = {
   CALENDAR: GOOGLE,
   DRIVE: GOOGLE,
-  CODE_HOST: { connect: 'Authorize at GitHub' },
+  CODE_HOST: {
+    connect: 'Authorize at GitHub',
+    note: 'Shows that you may use the installation. Then switch the channel on.',
+  },
 }
 
 export function Account({ channel }: { channel: Channel }) {
@@ -26,8 +29,8 @@ export function Account({ channel }: { channel: Channel }) {
   const [authorize, disconnect] = [useAct(AuthorizeChannel), useAct(DisconnectChannel)]
   const [asking, ask] = useState(false)
   const vendor = ACCOUNTS[channel.transport]
-  if (!vendor) return null
   const { providerAccount, codeHost } = channel
+  if (!vendor || codeHost?.host) return null
   const isConnected = providerAccount?.connected || codeHost?.oauth?.authorized
   const name = providerAccount?.providerEmail ?? codeHost?.oauth?.userLogin
   const endsAt = providerAccount?.expiresAt ?? codeHost?.oauth?.expiresAt

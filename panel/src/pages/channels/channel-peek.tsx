@@ -20,6 +20,7 @@ import { Head } from './head'
 import { Incoming } from './incoming'
 import { LinkedChat } from './linked-chat'
 import { Refused } from './refused'
+import { Repositories, typedOf } from './repositories'
 import { General, TransportSection } from './sections'
 import { Skipped } from './skipped'
 import { groupsOf, isPlanned } from './transports'
@@ -51,9 +52,10 @@ export function ChannelPeek({ id, onClose }: { id: number; onClose: () => void }
             <Sections>
               <General channel={channel} />
               {groupsOf(channel.transport, channel.direction).map((group) => (
-                <TransportSection key={group.title} channel={channel} group={group} />
+                <TransportSection key={group.title} channel={channel} group={typedOf(channel, group)} />
               ))}
               <Calendars channel={channel} />
+              <Repositories channel={channel} />
               {receives && <Incoming channel={channel} />}
             </Sections>
           </Gate>

@@ -14,7 +14,7 @@ export const ChannelFields = graphql(`
     email { authservId imap { host port user tls hasPass } smtp { host port user from hasPass } }
     providerAccount { connected providerEmail expiresAt }
     calendar { url user hasPass calendarWhitelist { id name } reminderLeadMinutes }
-    codeHost { oauth { authorized userLogin expiresAt } }
+    codeHost { host installationId repos events listenScope rawPayload oauth { authorized userLogin expiresAt } }
   }
 `)
 export const ChannelQuery = graphql(
@@ -25,8 +25,10 @@ export const ChannelQuery = graphql(
 `,
   [ChannelFields],
 )
-export const ChannelCalendars = graphql(`
   query ChannelCalendars($orgId: Id!, $id: Id!) { channelCalendars(orgId: $orgId, id: $id) { id name } }
+`)
+export const ChannelRepositories = graphql(`
+  query ChannelRepositories($orgId: Id!, $id: Id!) { channelRepositories(orgId: $orgId, id: $id) }
 `)
 export const UpdateChannel = graphql(
   `

@@ -1,7 +1,7 @@
 // One field of a transport, of any type.
 import { Checkbox } from '../../ui/choices'
 import { Field } from '../../ui/field'
-import { NumberInput, TextInput } from '../../ui/inputs'
+import { NumberInput, Select, TextInput } from '../../ui/inputs'
 import { LinesInput } from '../../ui/lines-input'
 import { type SecretEdit, SecretField } from '../../ui/secret-field'
 import { TokensField } from './tokens-field'
@@ -55,6 +55,8 @@ function controlOf({ field, value, onValue }: Props) {
   switch (field.kind) {
     case 'lines':
       return <LinesInput value={value as string[]} onValue={onValue} placeholder={field.placeholder} />
+    case 'choice':
+      return <Select value={value as string} onValue={onValue} options={field.options} />
     case 'number':
       return <NumberInput value={value as number | null} onValue={onValue} className="max-w-52" />
     default:

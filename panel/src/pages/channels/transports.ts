@@ -1,8 +1,9 @@
 // The settings of each transport, as grouped fields for creating and editing channels.
 import type { BoundsKey } from '../../api/bounds'
+import { CODE_HOST } from './code-host'
 import type { SecretPart } from './tokens'
 
-export type Transport = 'TELEGRAM' | 'DISCORD' | 'SLACK' | 'EMAIL' | 'CALENDAR' | 'WEBHOOK'
+export type Transport = 'TELEGRAM' | 'DISCORD' | 'SLACK' | 'EMAIL' | 'CODE_HOST' | 'CALENDAR' | 'WEBHOOK'
 export type Direction = 'BIDIRECTIONAL' | 'INBOUND' | 'OUTBOUND'
 
 interface Spec {
@@ -19,6 +20,7 @@ export type FieldSpec = Spec &
     | { kind: 'text' | 'lines' | 'flag' }
     | { kind: 'secret'; parts?: readonly SecretPart[] }
     | { kind: 'number'; initial?: number }
+    | { kind: 'choice'; options: readonly { value: string; label: string }[] }
   )
 export interface Group {
   title: string
@@ -272,6 +274,18 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
     ],
     groups: MAIL,
   },
+  CODE_HOST: {
+    label: 'Code host',
+    labels: 'Labels of issues and pull requests. Adding one of them asks the agent.',
+    places: 'Repositories, such as acme/shop.',
+    guide: '/docs/channels/code-host.md',
+    setup: [
+      'At GitHub, install the operator’s app for your repositories. At another host, create an account and a token for the agent.',
+      'Name the host, or the installation, and the repositories below.',
+      'For GitHub, authorize the channel on its page after connecting, and switch it on.',
+    ],
+    groups: CODE_HOST,
+  },
   CALENDAR: {
     label: 'Calendar',
     labels: 'Categories of events, at CalDAV servers.',
@@ -298,7 +312,6 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
 
 /** Transports that Muster does not support yet. Channels with them can only be made by programs, and carry nothing. */
 const PLANNED: Record<string, string> = {
-  CODE_HOST: 'Code host',
   DRIVE: 'Shared drive',
 }
 

@@ -12,6 +12,8 @@ export function initialOf(field: FieldSpec): unknown {
       return field.path === 'email.imap.tls'
     case 'secret':
       return { kind: 'keep' } satisfies SecretEdit
+    case 'choice':
+      return field.options[0]?.value
     case 'number':
       return field.initial ?? null
     default:

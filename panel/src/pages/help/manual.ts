@@ -20,7 +20,11 @@ export const MANUAL: Part[] = [
       { name: 'Your first agent', to: 'first-agent.md', about: 'from nothing to an answer' },
       { name: 'Agents', to: 'agents.md', about: 'start and stop, turns, backups, revisions' },
       { name: 'Skills, MCP servers, credentials', to: 'tools.md', about: 'what an agent can do and use' },
-      { name: 'Channels', to: 'channels/README.md', about: 'Telegram, Discord, Slack, e-mail, calendars, webhooks' },
+      {
+        name: 'Channels',
+        to: 'channels/README.md',
+        about: 'Telegram, Discord, Slack, e-mail, code hosts, calendars, webhooks',
+      },
       { name: 'Hosts', to: 'hosts.md', about: 'the machines that agents run on' },
     ],
   },

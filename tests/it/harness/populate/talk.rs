@@ -23,6 +23,7 @@ impl Filler<'_> {
                 (transport == "WEBHOOK").then(|| "https://hook.example".to_owned()).into(),
             ),
             ("webhook_actor_paths", json!(["sender.id"]).into()),
+            ("code_host_host", (transport == "CODE_HOST").then(|| "gitlab.example".to_owned()).into()),
             ("code_host_repos", json!(["owner/name"]).into()),
             ("code_host_oauth_user_login", (transport == "CODE_HOST").then(|| "octo".to_owned()).into()),
             ("calendar_url", (transport == "CALENDAR").then(|| "https://dav.example/".to_owned()).into()),

@@ -1,10 +1,10 @@
-//! Telegram webhooks: Telegram sends messages to Muster instead of being polled, if the installation's setting
-//! `channels.telegram_webhooks` is on.
+//! Webhooks that Muster registers with vendors: with Telegram, if the installation's setting `channels.telegram_webhooks`
+//! is on, so that it is not polled; and with code hosts other than GitHub.
 //!
 //! The channel's listener registers the webhook under the channel's lease, so that two processes never register
-//! different addresses. This module creates the channel's path and the secret that Telegram sends to it. Both end when
+//! different addresses. This module creates the channel's path and the secret that proves the vendor's requests to it. Both end when
 //! the webhook is removed: when the channel is switched off, deleted, made outbound, or gets another bot, and when the
-//! setting is switched off. Removing it is a courtesy: otherwise Telegram would send to a path that no longer exists.
+//! setting is switched off. Removing it is a courtesy: otherwise vendors would send to a path that no longer exists.
 
 use std::time::Duration;
 
@@ -35,7 +35,11 @@ use crate::{
 
 /// Whether the channel uses a webhook.
 pub(crate) fn is_wanted(core: &Core, channel: &Model) -> bool {
-    channel.transport == enums::Transport::Telegram && core.config.channels.telegram_webhooks
+    match channel.transport {
+        enums::Transport::CodeHost => channel.code_host_host.is_some(),
+        enums::Transport::Telegram => core.config.channels.telegram_webhooks,
+        _ => false,
+    }
 }
 
 /// Gives a channel with a webhook its path and secret. `None`: its settings have changed meanwhile.
@@ -72,7 +76,7 @@ pub(crate) async fn keep_registered(
     sink: &dyn Sink,
 ) -> Result<Failure> {
     let (base, slug) = (scope.core.config.links(), channel.inbound_slug.as_deref().unwrap_or_default());
-    let address = format!("{base}/webhooks/telegram/{slug}");
+    let address = format!("{base}/webhooks/{}/{slug}", channel.transport.as_str().to_lowercase());
     let mut is_up = false;
     loop {
         if let Err(failure) = transport.register(Some(&address)).await {
@@ -121,7 +125,8 @@ pub(crate) async fn unregister(
     channel: &Model,
     transport: &dyn Transport,
 ) -> Result<std::result::Result<(), Failure>> {
-    if channel.transport != enums::Transport::Telegram || channel.inbound_slug.is_none() {
+    let registers = matches!(channel.transport, enums::Transport::CodeHost | enums::Transport::Telegram);
+    if !registers || channel.inbound_slug.is_none() {
         return Ok(Ok(()));
     }
     // Less than the remaining time of the lease.
