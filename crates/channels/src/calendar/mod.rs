@@ -58,7 +58,7 @@ pub struct Calendars {
 
 /// An account with calendars.
 enum Account {
-    CalDav(CalDav),
+    CalDav(Box<CalDav>),
     Google(Google),
 }
 
@@ -172,7 +172,7 @@ impl Calendars {
         let account = match &config.account {
             CalendarAccount::CalDav { url, user, pass } => {
                 let client = DavClient::new(network.clone(), url.clone(), user.clone(), pass.clone());
-                Some(Account::CalDav(CalDav::new(client)))
+                Some(Account::CalDav(Box::new(CalDav::new(client))))
             }
             CalendarAccount::Google(tokens) => {
                 tokens.clone().map(|tokens| Account::Google(Google::new(network, tokens)))
