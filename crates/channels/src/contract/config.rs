@@ -76,6 +76,8 @@ pub enum CalendarAccount {
     CalDav { url: String, user: String, pass: SecretString },
     /// At Google. `None`: none is connected yet.
     Google(Option<TokenSource>),
+}
+
 /// A code host.
 #[derive(Clone)]
 pub struct CodeHostConfig {

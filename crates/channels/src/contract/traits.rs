@@ -27,8 +27,15 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Calendar, Self::CodeHost, Self::Discord, Self::Email, Self::Slack, Self::Telegram, Self::Webhook];
+    pub const ALL: [Self; 7] = [
+        Self::Calendar,
+        Self::CodeHost,
+        Self::Discord,
+        Self::Email,
+        Self::Slack,
+        Self::Telegram,
+        Self::Webhook,
+    ];
 }
 
 /// Properties of a vendor.
