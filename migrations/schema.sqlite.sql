@@ -695,6 +695,9 @@ CREATE TABLE channels (
     oauth_state_until BIGINT,
     drive_folder_id TEXT,
     drive_folder_name TEXT,
+    drive_url TEXT, -- A WebDAV server; null: Google.
+    drive_user TEXT,
+    drive_pass_sealed BLOB, -- A password, or a service account's key.
     -- Objects {id, name}.
     calendar_whitelist TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(calendar_whitelist)),
     calendar_reminder_lead_minutes BIGINT,

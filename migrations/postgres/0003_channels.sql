@@ -63,6 +63,9 @@ CREATE TABLE channels (
     oauth_state_until BIGINT,
     drive_folder_id TEXT,
     drive_folder_name TEXT,
+    drive_url TEXT, -- A WebDAV server; null: Google.
+    drive_user TEXT,
+    drive_pass_sealed BYTEA, -- A password, or a service account's key.
     calendar_whitelist JSON NOT NULL DEFAULT '[]', -- Objects {id, name}.
     calendar_reminder_lead_minutes BIGINT,
     instructions TEXT,

@@ -455,7 +455,7 @@ async fn channels(
         // Their bots and mailboxes don't exist, so that nothing is sent to them, or asked.
         let inactive = match transport {
             "WEBHOOK" => None,
-            "DISCORD" | "EMAIL" | "SLACK" | "TELEGRAM" => Some("MANUAL"),
+            "DISCORD" | "DRIVE" | "EMAIL" | "SLACK" | "TELEGRAM" => Some("MANUAL"),
             _ => Some("NOT_SUPPORTED"),
         };
         let bot = matches!(transport, "TELEGRAM" | "DISCORD" | "SLACK").then(|| format!("{place}_{id}_bot"));

@@ -19,14 +19,16 @@
 //! - `network/`: HTTP, DNS, TLS and the clock; its guard keeps tenants' addresses from leading to private networks.
 //! - `signature.rs`: request signatures; `markdown/`: one text in each vendor's dialect, split into parts.
 //! - [`oauth`]: access to people's accounts at vendors.
-//! - `discord/`, `email/`, `slack/`, `telegram/`, `webhook/`: the transports; `bounds.rs`: default limits; `backoff.rs`:
+//! - `discord/`, `drive/`, `email/`, `slack/`, `telegram/`, `webhook/`: the transports; `dav/`: WebDAV; `bounds.rs`: default limits; `backoff.rs`:
 //!   pauses between a listener's attempts; `quoting.rs`: quotes and notes inside a message; `reaction.rs`: an action of
 //!   several vendors.
 
 mod backoff;
 mod bounds;
 mod contract;
+mod dav;
 mod discord;
+mod drive;
 mod email;
 #[cfg(test)]
 mod hostile_input;
@@ -50,11 +52,11 @@ use jiff::Timestamp;
 pub use self::{
     contract::{
         Abilities, Action, ActionCall, Attachment, Bounce, Button, ButtonPress, Cause, Config, Content,
-        Cursor, Dialect, DiscordConfig, EmailConfig, Event, Failure, Files, Identity, Inbound, Inlet, Kind,
-        Limit, Link, Longest, MailServer, MemoryBudget, MemoryGrant, NamedId, OneLine, Origin, Part,
-        Participants, Proof, RawRequest, Reading, Receipt, Received, Refusal, RemoteFile, Rendered, Reply,
-        Scope, Sink, Skipped, SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped, TelegramConfig,
-        Thread, Traits, Transport, Unit, WebhookConfig,
+        Cursor, Dialect, DiscordConfig, DriveConfig, DriveLogin, EmailConfig, Event, Failure, Files, Folder,
+        Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer, MemoryBudget, MemoryGrant, NamedId,
+        OneLine, Origin, Part, Participants, Proof, RawRequest, Reading, Receipt, Received, Refusal,
+        RemoteFile, Rendered, Reply, Scope, Sink, Skipped, SlackConfig, SlackInlet, SlackTokenError, Spool,
+        Stopped, TelegramConfig, Thread, Traits, Transport, Unit, WebhookConfig,
     },
     email::{TOPMOST as TOPMOST_RESULTS, origin as email_origin},
     markdown::{render, render_plain},
@@ -68,6 +70,7 @@ pub fn open(config: Config, network: &Network) -> Arc<dyn Transport> {
     let network = network.clone();
     match config {
         Config::Discord(config) => Arc::new(discord::Discord::new(config, &network)),
+        Config::Drive(config) => Arc::new(drive::Drive::new(config, &network)),
         Config::Email(config) => Arc::new(email::Email::new(*config, network)),
         Config::Slack(config) => Arc::new(slack::Slack::new(config, &network)),
         Config::Telegram(config) => Arc::new(telegram::Telegram::new(config, &network)),
@@ -87,6 +90,7 @@ pub async fn reread(source: Bytes, now: Timestamp) -> Result<Option<Inbound>, St
 pub fn traits(kind: Kind) -> &'static Traits {
     match kind {
         Kind::Discord => discord::Discord::TRAITS,
+        Kind::Drive => drive::Drive::TRAITS,
         Kind::Email => email::Email::TRAITS,
         Kind::Slack => slack::Slack::TRAITS,
         Kind::Telegram => telegram::Telegram::TRAITS,

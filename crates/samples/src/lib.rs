@@ -17,6 +17,7 @@ use serde_json::Value;
 pub const KINDS: &[(&str, &str)] = &[
     ("acp", "muster-host"),
     ("discord", "muster-channels"),
+    ("drive", "muster-channels"),
     ("id_tokens", "muster"),
     ("mail", "muster-channels"),
     ("slack", "muster-channels"),

@@ -146,7 +146,8 @@ fn connection_settings(channel: &Model) -> impl PartialEq + use<> {
     let imap = (channel.email_imap_host.clone(), channel.email_imap_port, channel.email_imap_user.clone());
     let smtp = (channel.email_smtp_host.clone(), channel.email_smtp_port, channel.email_smtp_user.clone());
     let mail = (channel.email_imap_tls, channel.email_smtp_from.clone(), channel.email_authserv_id.clone());
-    (imap, smtp, mail, channel.webhook_outbound_url.clone())
+    let drive = (channel.drive_url.clone(), channel.drive_user.clone(), channel.drive_folder_id.clone());
+    (imap, smtp, mail, drive, channel.webhook_outbound_url.clone())
 }
 
 /// A channel that is activated, or becomes external, needs an existing agent and room in the plan.
@@ -236,4 +237,5 @@ pub(super) fn seal(tx: &Tx, id: ChannelId, row: &mut ActiveModel, secrets: Secre
     patch(&mut row.webhook_inbound_secret_sealed, sealed(secrets.inbound, "webhook_inbound_secret"));
     patch(&mut row.email_imap_pass_sealed, sealed(secrets.imap_pass, "email_imap_pass"));
     patch(&mut row.email_smtp_pass_sealed, sealed(secrets.smtp_pass, "email_smtp_pass"));
+    patch(&mut row.drive_pass_sealed, sealed(secrets.drive_pass, "drive_pass"));
 }

@@ -89,6 +89,11 @@ pub mod channels {
         pub oauth_state_until: Option<Timestamp>,
         pub drive_folder_id: Option<String>,
         pub drive_folder_name: Option<String>,
+        /// A WebDAV server. `None`: Google.
+        pub drive_url: Option<String>,
+        pub drive_user: Option<String>,
+        /// A password, or the key of a service account at Google.
+        pub drive_pass_sealed: Option<Vec<u8>>,
         /// Objects of the form {id, name}.
         pub calendar_whitelist: Json,
         pub calendar_reminder_lead_minutes: Option<i64>,

@@ -21,13 +21,16 @@ pub(super) struct Secrets {
     pub inbound: MaybeUndefined<SecretText>,
     pub imap_pass: MaybeUndefined<SecretText>,
     pub smtp_pass: MaybeUndefined<SecretText>,
+    pub drive_pass: MaybeUndefined<SecretText>,
 }
 
 impl Secrets {
     /// Whether the edit sets or removes any secret.
     pub fn any(&self) -> bool {
-        let all = [&self.bot_token, &self.outbound, &self.inbound, &self.imap_pass, &self.smtp_pass];
-        all.into_iter().any(|secret| !secret.is_undefined())
+        let mails = [&self.imap_pass, &self.smtp_pass];
+        let mut all =
+            [&self.bot_token, &self.outbound, &self.inbound, &self.drive_pass].into_iter().chain(mails);
+        all.any(|secret| !secret.is_undefined())
     }
 }
 
@@ -61,7 +64,7 @@ pub(super) fn merge(channel: &mut Model, edit: UpdateChannelInput) -> Secrets {
         code_host(channel, edit);
     }
     if let MaybeUndefined::Value(edit) = edit.drive {
-        drive(channel, edit);
+        drive(channel, &mut secrets, edit);
     }
     if let MaybeUndefined::Value(edit) = edit.calendar {
         calendar(channel, edit);
@@ -138,7 +141,10 @@ fn code_host(channel: &mut Model, edit: ChannelCodeHostInput) {
     set_required(&mut channel.code_host_raw_payload, edit.raw_payload);
 }
 
-fn drive(channel: &mut Model, edit: ChannelDriveInput) {
+fn drive(channel: &mut Model, secrets: &mut Secrets, edit: ChannelDriveInput) {
+    set(&mut channel.drive_url, unless_blank(edit.url));
+    set(&mut channel.drive_user, unless_blank(edit.user));
+    secrets.drive_pass = edit.pass;
     set(&mut channel.drive_folder_id, trimmed(edit.folder_id));
     set(&mut channel.drive_folder_name, unless_blank(edit.folder_name));
 }

@@ -95,7 +95,7 @@ fn words(texts: Vec<String>) -> Value {
 ///
 /// # Errors
 /// The secrets are invalid for the transport.
-pub(super) async fn ask_vendor(core: &Core, channel: &Model, secrets: OpenedSecrets) -> Result<Answer> {
+pub(super) async fn ask_vendor(core: &Arc<Core>, channel: &Model, secrets: OpenedSecrets) -> Result<Answer> {
     let mut answer = Answer::default();
     let Some(config) = config(core, channel, secrets)? else { return Ok(answer) };
     let asked = split_by_credential(config).into_iter().map(|(field, config)| async move {
@@ -130,6 +130,7 @@ fn split_by_credential(config: Config) -> Vec<(&'static str, Config)> {
                 ("/webhook/outbound_secret", Config::Webhook(Box::new(outward))),
             ]
         }
+        drive @ Config::Drive(_) => vec![("/drive/pass", drive)],
         bot => vec![("/bot_token", bot)],
     }
 }

@@ -1,16 +1,19 @@
 //! A transport's configuration. Secrets are zeroed when dropped, and nothing here is printable.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use secrecy::SecretString;
 
 use super::{memory::MemoryBudget, traits::Kind};
+use crate::oauth::TokenSource;
 
 /// A channel's settings and secrets.
 #[derive(Clone)]
 pub enum Config {
     /// A Discord bot.
     Discord(DiscordConfig),
+    /// A shared folder.
+    Drive(DriveConfig),
     /// A mailbox.
     Email(Box<EmailConfig>),
     /// A Slack app.
@@ -26,6 +29,7 @@ impl Config {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Discord(_) => Kind::Discord,
+            Self::Drive(_) => Kind::Drive,
             Self::Email(_) => Kind::Email,
             Self::Slack(_) => Kind::Slack,
             Self::Telegram(_) => Kind::Telegram,
@@ -54,6 +58,31 @@ pub struct WebhookConfig {
 pub struct DiscordConfig {
     /// The bot's token.
     pub token: SecretString,
+}
+
+/// A shared folder.
+#[derive(Clone)]
+pub struct DriveConfig {
+    pub login: DriveLogin,
+    /// Identifies the folder: at Google its id, at WebDAV its path below the URL.
+    pub folder: String,
+    /// Its name for people.
+    pub folder_name: Option<String>,
+    /// Marks the names of our files at WebDAV. People see them, so the key protects nothing else.
+    pub id_key: SecretString,
+    /// Polling interval.
+    pub poll: Duration,
+}
+
+/// The drive of a folder, and our credential there.
+#[derive(Clone)]
+pub enum DriveLogin {
+    /// A person's account at Google.
+    Google(TokenSource),
+    /// A service account at Google: its key, a JSON document.
+    GoogleService(SecretString),
+    /// A WebDAV server. Guarded against private addresses.
+    WebDav { url: String, user: String, pass: SecretString },
 }
 
 /// A Telegram bot.
@@ -137,7 +166,7 @@ pub struct EmailConfig {
     /// Mails are read from this time on: when the channel was connected.
     pub since: jiff::Timestamp,
     /// Polling interval, beside IDLE.
-    pub poll: std::time::Duration,
+    pub poll: Duration,
     /// The organization's memory for mails being read.
     pub memory: Arc<dyn MemoryBudget>,
 }

@@ -17,8 +17,8 @@ mod transport;
 pub use self::memory::Unlimited;
 pub use self::{
     config::{
-        Config, DiscordConfig, EmailConfig, MailServer, SlackConfig, SlackInlet, SlackTokenError,
-        TelegramConfig, WebhookConfig,
+        Config, DiscordConfig, DriveConfig, DriveLogin, EmailConfig, MailServer, SlackConfig, SlackInlet,
+        SlackTokenError, TelegramConfig, WebhookConfig,
     },
     failure::{Cause, Failure, Refusal},
     inbound::{
@@ -28,5 +28,5 @@ pub use self::{
     memory::{MemoryBudget, MemoryGrant},
     outbound::{ActionCall, Attachment, Button, NamedId, Part, Participants, Receipt, Rendered},
     traits::{Abilities, Action, Dialect, Files, Inlet, Kind, Limit, Longest, Scope, Traits, Unit},
-    transport::{Identity, Spool, Transport},
+    transport::{Folder, Identity, Spool, Transport},
 };

@@ -11,6 +11,8 @@ use super::failure::Cause;
 pub enum Kind {
     /// Discord bots.
     Discord,
+    /// Shared folders, at Google Drive or by WebDAV.
+    Drive,
     /// Mailboxes, by IMAP and SMTP.
     Email,
     /// Slack apps.
@@ -23,7 +25,8 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Discord, Self::Email, Self::Slack, Self::Telegram, Self::Webhook];
+    pub const ALL: [Self; 6] =
+        [Self::Discord, Self::Drive, Self::Email, Self::Slack, Self::Telegram, Self::Webhook];
 }
 
 /// Properties of a vendor.

@@ -2,7 +2,7 @@
 //!
 //! An IP address in a URL is checked here, since the HTTP client resolves only names; a name is resolved once, every
 //! address is checked, and a checked one is connected to. Redirects are not followed and proxies of the environment are
-//! not used: both would bypass the checks. At most 64 KiB of a response's body are read.
+//! not used: both would bypass the checks. At most 64 KiB of a response's body are read, unless a transport needs more.
 
 use std::{error::Error, io, net::SocketAddr, sync::Arc};
 
@@ -117,10 +117,15 @@ impl Guard {
 
     /// Makes one call.
     pub(crate) async fn call(&self, request: Request) -> Result<HttpResponse, Failure> {
+        self.call_up_to(request, bounds::TEXT).await
+    }
+
+    /// Makes one call, and reads at most `most` bytes of the response's body.
+    pub(crate) async fn call_up_to(&self, request: Request, most: usize) -> Result<HttpResponse, Failure> {
         self.check(request.url().as_str())?;
         let host = request.url().host_str().unwrap_or_default().to_owned();
         let response = self.http.execute(request).await.map_err(|error| guarded_failure(&host, &error))?;
-        HttpResponse::read(response, bounds::TEXT).await.map_err(|error| call_failure(&host, &error))
+        HttpResponse::read(response, most).await.map_err(|error| call_failure(&host, &error))
     }
 
     /// Downloads a file of at most `most` bytes. Returns its length.
