@@ -52,7 +52,7 @@ pub async fn listen<T>(
 }
 
 /// Waits for a call to a vendor that hangs. Once it does, time passes at once.
-async fn outwait<T>(call: impl Future<Output = T>, does_hang: impl Fn() -> bool) -> T {
+pub async fn outwait<T>(call: impl Future<Output = T>, does_hang: impl Fn() -> bool) -> T {
     let skipping = async {
         until(does_hang).await;
         tokio::time::pause();

@@ -10,6 +10,7 @@
 mod clients;
 mod code_host;
 mod discord;
+mod drive;
 mod email;
 mod email_faults;
 mod encrypted;
@@ -19,6 +20,7 @@ mod oauth;
 mod slack;
 mod support;
 mod telegram;
+mod webdav;
 mod webhook;
 
 use muster_testing::{aiosmtpd, dovecot, fakes, peers};

@@ -2,6 +2,7 @@
 //! libraries and with our transports; those of the control plane run the transports against them.
 
 pub mod discord;
+pub mod drive;
 pub mod slack;
 pub mod telegram;
 
