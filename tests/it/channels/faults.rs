@@ -1,7 +1,7 @@
 //! The service dies while messages come in and go out: every acknowledged message is stored, once, and in its sender's
 //! order, and an answer is sent once, where the vendor can tell.
 //!
-//! `MUSTER_FAULT_DEATHS` (4; 2 in Discord) and `MUSTER_FAULT_SEED` (1) change how often and when.
+//! `MUSTER_FAULT_DEATHS` (4; 2 in Discord and Google Drive) and `MUSTER_FAULT_SEED` (1) change how often and when.
 
 use std::{
     collections::BTreeSet,
@@ -24,7 +24,10 @@ use crate::{
     agents::{running::House, running_faults::number},
     conversations::takeover::act,
     harness::{
-        fakes::discord::{Shared, TOKEN, discord},
+        fakes::{
+            discord::{Shared, TOKEN, discord},
+            drive::{drive, service_account},
+        },
         found, until,
     },
 };
@@ -87,7 +90,9 @@ async fn texts(house: &House, conversation: i64) -> Vec<u64> {
         after = last["seq"].as_i64().unwrap();
         for message in read["messages"]["data"].as_array().unwrap() {
             if message["role"] == "USER" {
-                texts.push(message["content"]["text"].as_str().unwrap().parse().unwrap());
+                let text = message["content"]["text"].as_str().unwrap();
+                // Replies quote what they answer.
+                texts.push(text.lines().last().unwrap().parse().unwrap());
             }
         }
     }
@@ -201,6 +206,82 @@ async fn once_messages_in_discord_come_and_go_once_and_in_order() {
     let sent = sent(&fake);
     println!("{} of {all} answers were sent over {deaths} deaths", sent.len());
     assert!(sent.len() == all || (!is_long && !sent.is_empty()), "{} of {all}", sent.len());
+    assert_eq!(sent.iter().collect::<BTreeSet<_>>().len(), sent.len(), "none is sent twice");
+    for conversation in conversations {
+        let of_it = sent.iter().filter_map(|text| text.strip_prefix(&format!("{conversation}-")));
+        let of_it: Vec<u64> = of_it.map(|death| death.parse().unwrap()).collect();
+        assert_eq!(of_it, (0..of_it.len() as u64).collect::<Vec<_>>(), "answers keep their order");
+    }
+}
+
+/// In 20 threads of a document a person writes numbers, and a member answers. The service dies in the middle of both.
+#[tokio::test(flavor = "multi_thread")]
+async fn comments_come_and_go_once_and_in_order() {
+    let (seed, deaths) = (number("MUSTER_FAULT_SEED", 1), number("MUSTER_FAULT_DEATHS", 2));
+    println!("MUSTER_FAULT_SEED={seed} MUSTER_FAULT_DEATHS={deaths}");
+    let mut random = Random::new(&[seed]);
+    let (address, fake) = drive().await;
+    let url = format!("http://{address}/");
+    let mut house = House::open_with(&[
+        ("MUSTER_CHANNELS_GOOGLE_API_URL", url.as_str()),
+        ("MUSTER_CHANNELS_GOOGLE_TOKENS_URL", url.as_str()),
+        ("MUSTER_CHANNELS_DRIVE_SECONDS", "1"),
+    ])
+    .await;
+    fake.lock().unwrap().puts("F1", "plan.txt", "folder1", "plan");
+    let (crew, org) = (house.crew("shop").await, house.tenant.org);
+    let folder = json!({ "folder_id": "folder1", "pass": service_account().await });
+    let body = json!({ "name": "Files", "transport": "DRIVE", "agent_id": crew.agent, "drive": folder });
+    let channel = house.actor.post(&format!("/v1/org/{org}/channel"), body).await.expect(201);
+    let at = format!("/v1/org/{org}/channel/{}", channel["id"]);
+    house.actor.post(&format!("{at}/whitelist"), json!({ "origin_id": "folder" })).await.expect(200);
+    house.actor.patch(&at, json!({ "mention_off": ["folder"] })).await.expect(200);
+    // Comments that were there before are not new.
+    let looked = || !fake.lock().unwrap().bodies("GET files/F1/comments").is_empty();
+    until("the document is looked at", async || looked()).await;
+    let threads: Vec<String> = CHATS.map(|_| fake.lock().unwrap().says("F1", "0")).collect();
+    let page = format!("/v1/org/{org}/conversation?limit=50&offset=0");
+    let begun = found(async || {
+        let page = house.actor.get(&page).await.expect(200);
+        let begun: Vec<i64> = page["data"].as_array()?.iter().filter_map(|it| it["id"].as_i64()).collect();
+        (begun.len() == threads.len()).then_some(begun)
+    });
+    let (conversations, owner) = (begun.await.expect("each thread is a conversation"), house.owner());
+    for &conversation in &conversations {
+        act(org, &owner, "takeOver", conversation).await.data();
+    }
+    let post = "mutation($o: Id!, $c: Id!, $t: String!) { postMessage(orgId: $o, conversationId: $c, input: { text: $t }) { id } }";
+    let each = 25_u64.div_ceil(deaths);
+    for death in 0..deaths {
+        for n in 1..=each {
+            let text = (death * each + n).to_string();
+            threads.iter().for_each(|thread| fake.lock().unwrap().replies("F1", thread, &text));
+        }
+        for &conversation in &conversations {
+            let text = format!("{conversation}-{death}");
+            owner.gql(post, json!({ "o": org, "c": conversation, "t": text })).await.data();
+        }
+        sleep(Duration::from_millis(random.below(1_500))).await;
+        house.falls_and_rises();
+        let expected = (death + 1) * each + 1;
+        for &conversation in &conversations {
+            until("all of a thread is stored", async || {
+                texts(&house, conversation).await.len() as u64 >= expected
+            })
+            .await;
+        }
+    }
+    let expected: Vec<u64> = (0..=deaths * each).collect();
+    for &conversation in &conversations {
+        assert_eq!(texts(&house, conversation).await, expected);
+    }
+    let sent = fake.lock().unwrap().sent();
+    println!(
+        "{} of {} answers were sent over {deaths} deaths",
+        sent.len(),
+        conversations.len() * deaths as usize
+    );
+    assert!(!sent.is_empty());
     assert_eq!(sent.iter().collect::<BTreeSet<_>>().len(), sent.len(), "none is sent twice");
     for conversation in conversations {
         let of_it = sent.iter().filter_map(|text| text.strip_prefix(&format!("{conversation}-")));

@@ -8,6 +8,7 @@ mod chat_decisions;
 mod contacts;
 pub mod deliveries;
 mod discord;
+mod drive;
 mod edited;
 mod email_walkthrough;
 mod faults;

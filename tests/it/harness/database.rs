@@ -156,6 +156,8 @@ pub fn config(folder: &Path, url: &str) -> Config {
         // Vendors are away, unless a test starts one.
         ("MUSTER_CHANNELS_DISCORD_URL", "http://127.0.0.1:9/api/v10/"),
         ("MUSTER_CHANNELS_DISCORD_FILES_URL", "http://127.0.0.1:9/"),
+        ("MUSTER_CHANNELS_GOOGLE_API_URL", "http://127.0.0.1:9/"),
+        ("MUSTER_CHANNELS_GOOGLE_TOKENS_URL", "http://127.0.0.1:9/"),
         ("MUSTER_CHANNELS_TELEGRAM_URL", "http://127.0.0.1:9/"),
         ("MUSTER_CHANNELS_SLACK_URL", "http://127.0.0.1:9/api/"),
         ("MUSTER_CHANNELS_SLACK_FILES_URL", "http://127.0.0.1:9/"),

@@ -57,6 +57,8 @@ RULES = [
     *each(CHANNELS, ["/code_host/installation_id"], ["REQUIRED"], "what its transport needs"),
     *each(CHANNELS, ["/code_host/repos/#"], ["NOT_ALLOWED"], "owner/name, neither of them a dot or two"),
     (NEW_CHANNEL, "/drive/folder_id", "REQUIRED", "what its transport needs"),
+    *each(CHANNELS, ["/drive/user", "/drive/pass"], ["REQUIRED"], "what a WebDAV server needs"),
+    *each(CHANNELS, ["/drive/url"], ["NOT_ALLOWED"], "http or https, without a user"),
     *each(CHANNELS, ["/calendar/calendar_whitelist/#/id"], ["NOT_ALLOWED"], "each calendar once"),
     # No pattern says exactly what is a host or an address, nor what is JSON; JSON Schema knows no keys of lists.
     *each(CREDENTIALS, ["/destinations/#"], ["NOT_ALLOWED"], "a host or an address"),
@@ -135,6 +137,8 @@ EXAMPLES = [
             ("EMAIL", {"email": EMAIL}),
             ("CODE_HOST", {"code_host": {"repos": ["../.."]}}),
             ("DRIVE", {}),
+            ("DRIVE", {"drive": {"folder_id": "a", "url": "https://dav.example.org"}}),
+            ("DRIVE", {"drive": {"folder_id": "a", "url": "ftp://dav.example.org"}}),
             ("CALENDAR", {"calendar": CALENDAR}),
         ]
     ),

@@ -79,39 +79,36 @@ pub fn decode(
     let mut is_ours = false;
     let mut events = Vec::new();
     for (nth, said) in [&comment.said].into_iter().chain(&replies).enumerate() {
+        let was_ours = is_ours;
         is_ours |= said.author.me || said.names(me);
         // Resolving a thread is a reply without a text.
         let is_new = said.created_time > since && !said.deleted && !said.content.trim().is_empty();
         if is_new && !said.author.me {
-            let event = message(&comment, said, (nth > 0).then_some(said), file, is_ours);
+            let mut event = message(&comment, said, nth > 0, file);
+            event.is_addressed = is_ours;
+            if nth > 0 && !was_ours {
+                let head = format!("In answer to {}", bracket_name(&comment.said.author.display_name));
+                event.context = join_paragraphs(&[&event.context, &quote(&head, &comment.said.content)]);
+            }
             events.push((said.created_time, Event::Message(Box::new(event))));
         }
     }
     Ok(events)
 }
 
-fn message(comment: &Comment, said: &Said, reply: Option<&Said>, file: &File, is_addressed: bool) -> Inbound {
+fn message(comment: &Comment, said: &Said, is_reply: bool, file: &File) -> Inbound {
     let root = &comment.said;
-    let key = reply.map_or_else(|| root.id.clone(), |reply| format!("{}/{}", root.id, reply.id));
-    let quoted = comment.quoted_file_content.as_ref().map(|quoted| quoted.value.trim()).unwrap_or_default();
-    let place = if quoted.is_empty() {
-        String::new()
-    } else {
-        quote("A text of the document came with this message", quoted)
-    };
-    // What the agent wrote itself, it knows.
-    let begun = if reply.is_some() && !root.author.me {
-        quote(&format!("In answer to {}", bracket_name(&root.author.display_name)), &root.content)
-    } else {
-        String::new()
-    };
+    let key = if is_reply { format!("{}/{}", root.id, said.id) } else { root.id.clone() };
+    let quoted = comment.quoted_file_content.as_ref().filter(|_| !is_reply);
+    let quoted = quoted.map(|quoted| quoted.value.trim()).filter(|quoted| !quoted.is_empty());
+    let context = quoted.map(|quoted| quote("A text of the document came with this message", quoted));
     let thread = format!("{}/{}", file.id, root.id);
     Inbound {
         key: Some(key.clone()),
         vendor_id: Some(key),
         album: None,
         is_edit: false,
-        answers: reply.map(|_| root.id.clone()),
+        answers: is_reply.then(|| root.id.clone()),
         // Google tells nothing about the authors of comments but their names, which anyone can choose.
         origin: Origin {
             id: format!("name:{}", short_name(&said.author.display_name)),
@@ -129,9 +126,9 @@ fn message(comment: &Comment, said: &Said, reply: Option<&Said>, file: &File, is
             title: OneLine::title(&file.name),
             is_private: false,
         },
-        is_addressed,
+        is_addressed: false,
         labels: Vec::new(),
-        context: join_paragraphs(&[&place, &begun]),
+        context: context.unwrap_or_default(),
         text: escape_notes(said.content.trim()),
         files: Vec::new(),
         at: said.created_time,

@@ -60,6 +60,14 @@ pub async fn drive() -> (SocketAddr, Shared) {
     (serve(router).await, fake)
 }
 
+/// The key of a service account, which the fake takes for the account itself.
+pub async fn service_account() -> String {
+    let mut command = tokio::process::Command::new("openssl");
+    command.args(["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"]);
+    let key = String::from_utf8(command.output().await.unwrap().stdout).unwrap();
+    json!({"type": "service_account", "client_email": "muster@project.test", "private_key": key}).to_string()
+}
+
 /// An error response.
 pub fn refusal(status: u16, reason: &str, message: &str) -> (u16, Value) {
     let error = json!({"message": message, "domain": "global", "reason": reason});
