@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     contract::{Event, Inbound, OneLine, Origin, Proof, Refusal, Thread},
-    quoting::{bracket_name, escape_notes, join_paragraphs, quote, short_name},
+    quoting::{bracket_name, escape_notes, quote, short_name},
 };
 
 #[derive(Deserialize)]
@@ -86,9 +86,8 @@ pub fn decode(
         if is_new && !said.author.me {
             let mut event = message(&comment, said, nth > 0, file);
             event.is_addressed = is_ours;
-            if nth > 0 && !was_ours {
-                let head = format!("In answer to {}", bracket_name(&comment.said.author.display_name));
-                event.context = join_paragraphs(&[&event.context, &quote(&head, &comment.said.content)]);
+            if !was_ours {
+                event.context = context(&comment, nth > 0);
             }
             events.push((said.created_time, Event::Message(Box::new(event))));
         }
@@ -96,12 +95,23 @@ pub fn decode(
     Ok(events)
 }
 
+/// What the agent has not received yet: the text of the document, and for a reply the comment.
+fn context(Comment { said, quoted_file_content, .. }: &Comment, is_reply: bool) -> String {
+    let quoted = quoted_file_content.as_ref().map(|quoted| quoted.value.trim()).unwrap_or_default();
+    let mut context = Vec::new();
+    if !quoted.is_empty() {
+        context.push(quote("A text of the document came with this message", quoted));
+    }
+    if is_reply {
+        context
+            .push(quote(&format!("In answer to {}", bracket_name(&said.author.display_name)), &said.content));
+    }
+    context.join("\n\n")
+}
+
 fn message(comment: &Comment, said: &Said, is_reply: bool, file: &File) -> Inbound {
     let root = &comment.said;
     let key = if is_reply { format!("{}/{}", root.id, said.id) } else { root.id.clone() };
-    let quoted = comment.quoted_file_content.as_ref().filter(|_| !is_reply);
-    let quoted = quoted.map(|quoted| quoted.value.trim()).filter(|quoted| !quoted.is_empty());
-    let context = quoted.map(|quoted| quote("A text of the document came with this message", quoted));
     let thread = format!("{}/{}", file.id, root.id);
     Inbound {
         key: Some(key.clone()),
@@ -128,7 +138,7 @@ fn message(comment: &Comment, said: &Said, is_reply: bool, file: &File) -> Inbou
         },
         is_addressed: false,
         labels: Vec::new(),
-        context: context.unwrap_or_default(),
+        context: String::new(),
         text: escape_notes(said.content.trim()),
         files: Vec::new(),
         at: said.created_time,
