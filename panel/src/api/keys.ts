@@ -6,7 +6,7 @@ const names = (list: string) => list.trim().split(/\s+/)
 
 /** Types whose `id` is not unique: cached inside the record that contains them. */
 export const EMBEDDED = names(`
-  AgentAssignment ApprovalDecider ApprovalOption Change ChannelCalendarChoice CredentialField
+  AgentAssignment ApprovalDecider ApprovalOption Change ChannelCalendarChoice CredentialField DriveFolder
   IssuedEventEndpoint IssuedServiceToken MessageHit NotifyConversation OfferedChoice ProvisionedServer SearchHit
 `)
 
@@ -18,7 +18,7 @@ export const WITHOUT_ID = import.meta.env.DEV
   ApprovalSpending AuditEntryPage AuditField AuditSeal ChannelAuthorization ChannelCalendar ChannelCodeHost ChannelCodeHostOauth
   ChannelDrive ChannelEchoFilter ChannelEmail ChannelFeed ChannelImap ChannelLink ChannelProviderAccount
   ChannelSmtp ChannelWebhook ChatCode ContactPage ConversationFeed ConversationPage CredentialMember
-  CredentialPage DailyUsage EventDeliveryFeed FirstStart FoundMessage InvitationPage JoinedHost LastMessage LinkedChat McpServerPage
+  CredentialPage DailyUsage DriveFolders EventDeliveryFeed FirstStart FoundMessage InvitationPage JoinedHost LastMessage LinkedChat McpServerPage
   McpServerState McpServerTool MemberPage MessageDelivery
   MessageDelta MessagePage MessageSearch MessagesFound ModelDay ModelDayPage ModelPrice Notifications
   OrganizationLimits OrganizationPolicy OrganizationSpending OrganizationStop OrganizationUse Overview

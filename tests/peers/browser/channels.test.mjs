@@ -249,7 +249,7 @@ test('a channel says whether it is heard, and what carries nothing says that', a
   const planned = await dialog
     .locator('optgroup[label=Planned]')
     .evaluate((group) => [group.disabled, ...[...group.children].map(({ label }) => label)])
-  assert.deepEqual(planned, [true, 'Code host', 'Shared drive', 'Calendar'])
+  assert.deepEqual(planned, [true, 'Code host', 'Calendar'])
   await isAccessible(page, 'with transports that are planned')
 })
 

@@ -26,8 +26,9 @@ export function Account({ channel }: { channel: Channel }) {
   const [authorize, disconnect] = [useAct(AuthorizeChannel), useAct(DisconnectChannel)]
   const [asking, ask] = useState(false)
   const vendor = ACCOUNTS[channel.transport]
-  if (!vendor) return null
-  const { providerAccount, codeHost } = channel
+  const { providerAccount, codeHost, drive } = channel
+  // A server, or a key, needs no account.
+  if (!vendor || drive?.url || drive?.hasPass) return null
   const isConnected = providerAccount?.connected || codeHost?.oauth?.authorized
   const name = providerAccount?.providerEmail ?? codeHost?.oauth?.userLogin
   const endsAt = providerAccount?.expiresAt ?? codeHost?.oauth?.expiresAt

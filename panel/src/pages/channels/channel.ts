@@ -13,6 +13,7 @@ export const ChannelFields = graphql(`
     webhook { outboundUrl hasOutboundSecret hasInboundSecret signatureHeader echoFilter { selfIds actorPaths } }
     email { authservId imap { host port user tls hasPass } smtp { host port user from hasPass } }
     providerAccount { connected providerEmail expiresAt }
+    drive { folderId folderName url user hasPass }
     codeHost { oauth { authorized userLogin expiresAt } }
   }
 `)
@@ -79,6 +80,8 @@ export function hasSecret(channel: ChannelRecord, path: string): boolean {
   switch (path) {
     case 'botToken':
       return channel.hasToken
+    case 'drive.pass':
+      return channel.drive?.hasPass ?? false
     case 'email.imap.pass':
       return channel.email?.imap?.hasPass ?? false
     case 'email.smtp.pass':

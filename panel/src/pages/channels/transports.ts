@@ -1,8 +1,9 @@
 // The settings of each transport, as grouped fields for creating and editing channels.
 import type { BoundsKey } from '../../api/bounds'
+import { DRIVE } from './drive-fields'
 import type { SecretPart } from './tokens'
 
-export type Transport = 'TELEGRAM' | 'DISCORD' | 'SLACK' | 'EMAIL' | 'WEBHOOK'
+export type Transport = 'TELEGRAM' | 'DISCORD' | 'SLACK' | 'EMAIL' | 'WEBHOOK' | 'DRIVE'
 export type Direction = 'BIDIRECTIONAL' | 'INBOUND' | 'OUTBOUND'
 
 interface Spec {
@@ -245,12 +246,22 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
     ],
     groups: WEBHOOK,
   },
+  DRIVE: {
+    label: 'Shared drive',
+    places: '“folder” for all comments in the folder.',
+    guide: '/docs/channels/drive.md',
+    setup: [
+      'Share the folder with an account of the agent’s own: a user of your server, a Google account, or a service account.',
+      'Enter the server’s address and an app password below, or leave them empty for Google.',
+      'After connecting, add “folder” to those who may write, and connect the Google account.',
+    ],
+    groups: DRIVE,
+  },
 }
 
 /** Transports that Muster does not support yet. Channels with them can only be made by programs, and carry nothing. */
 const PLANNED: Record<string, string> = {
   CODE_HOST: 'Code host',
-  DRIVE: 'Shared drive',
   CALENDAR: 'Calendar',
 }
 
