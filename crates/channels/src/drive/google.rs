@@ -146,10 +146,10 @@ impl Google {
                 entries += 1;
                 check_count(entries)?;
                 let Some(id) = found["id"].as_str().filter(|id| identifier(id).is_ok()) else { continue };
-                if found["mimeType"] != FOLDER {
-                    files.push(read_file(id, &found));
-                } else {
+                if found["mimeType"] == FOLDER {
                     folders.push_back(id.to_owned());
+                } else {
+                    files.push(read_file(id, &found));
                 }
             }
         }

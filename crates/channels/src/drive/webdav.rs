@@ -77,11 +77,11 @@ impl WebDav {
                 entries += 1;
                 check_count(entries)?;
                 let child = [&path[..], &[name]].concat();
-                if !item.is_folder {
-                    files.push(self.file(&child, item));
-                } else {
+                if item.is_folder {
                     let url = with_segments(url.clone(), child.last().into_iter().map(String::as_str))?;
                     folders.push_back((child, as_folder(url)?));
+                } else {
+                    files.push(self.file(&child, item));
                 }
             }
         }
@@ -107,8 +107,10 @@ impl WebDav {
     /// Downloads a file.
     pub async fn download(&self, path: &str, to: Spool<'_>, most: u64) -> Result<u64, Failure> {
         let url = with_segments(self.folder_url(&self.folder)?, path.split('/'))?;
-        let request = self.request(Method::GET, url).timeout(bounds::TRANSFER).build();
-        self.guard.download(request.map_err(|_| unusable())?, to, most).await
+        let request = self.request(Method::GET, url).timeout(bounds::TRANSFER);
+        let request = request.build().map_err(|_| unusable())?;
+        self.guard.check_encrypted(request.url()).await?;
+        self.guard.download(request, to, most).await
     }
 
     /// Writes a file of ours, once for each delivery. Never replaces another one.
@@ -177,7 +179,9 @@ impl WebDav {
     }
 
     async fn call(&self, request: RequestBuilder) -> Result<HttpResponse, Failure> {
-        self.guard.call_up_to(request.build().map_err(|_| unusable())?, 8 << 20).await
+        let request = request.build().map_err(|_| unusable())?;
+        self.guard.check_encrypted(request.url()).await?;
+        self.guard.call_up_to(request, 8 << 20).await
     }
 
     fn read(&self, answer: &HttpResponse) -> Result<(), Failure> {

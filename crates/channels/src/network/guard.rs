@@ -128,6 +128,19 @@ impl Guard {
         HttpResponse::read(response, most).await.map_err(|error| call_failure(&host, &error))
     }
 
+    /// Fails if a password would be sent unencrypted, other than into a network that the operator lists.
+    pub(crate) async fn check_encrypted(&self, url: &Url) -> Result<(), Failure> {
+        if url.scheme() == "https" {
+            return Ok(());
+        }
+        let host = url.host_str().unwrap_or_default();
+        let addresses = self.addresses.of(host).await.map_err(|error| address_failure(host, error))?;
+        if addresses.into_iter().all(|address| self.addresses.lists(address)) {
+            return Ok(());
+        }
+        Err(Failure::Refused(format!("{host} needs an address that begins with https.").into()))
+    }
+
     /// Downloads a file of at most `most` bytes. Returns its length.
     pub(crate) async fn download(&self, request: Request, to: Spool<'_>, most: u64) -> Result<u64, Failure> {
         self.check(request.url().as_str())?;

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use jiff::Timestamp;
 use muster_channels::{
     ActionCall, Attachment, Config, Cursor, DriveConfig, DriveLogin, Event, Failure, Files, Folder, Inbound,
-    Link, Part, Proof, Transport, oauth::TokenSource, open,
+    Link, Network, Part, Proof, Transport, oauth::TokenSource, open,
 };
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -25,6 +25,11 @@ use crate::{
 
 /// A folder with this login.
 pub fn folder(login: DriveLogin, id: &str, at: Option<SocketAddr>) -> Arc<dyn Transport> {
+    folder_in(&open_network(at), login, id)
+}
+
+/// The same, over another network.
+pub fn folder_in(network: &Network, login: DriveLogin, id: &str) -> Arc<dyn Transport> {
     let config = DriveConfig {
         login,
         folder: id.to_owned(),
@@ -32,7 +37,7 @@ pub fn folder(login: DriveLogin, id: &str, at: Option<SocketAddr>) -> Arc<dyn Tr
         id_key: "key".into(),
         poll: Duration::from_millis(20),
     };
-    open(Config::Drive(config), &open_network(at))
+    open(Config::Drive(config), network)
 }
 
 /// A folder at Google, as a person's account.

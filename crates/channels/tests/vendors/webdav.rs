@@ -23,9 +23,9 @@ use tokio::{
 
 use crate::{
     discord::{listen, outwait},
-    drive::{folder, looked, next_one},
+    drive::{folder, folder_in, looked, next_one},
     peers::{on_this_machine, output, peer},
-    support::{SinkCall, TestSink, part, serve, text},
+    support::{Names, SinkCall, TestSink, network, part, serve, text},
 };
 
 /// A WebDAV server for the user agent with the password "secret", and the folder that it shows.
@@ -176,6 +176,14 @@ async fn wrong_logins_paths_and_addresses() {
     assert!(matches!(probe(&server.url, "secret", "Shared files/a.txt").await, Err(Failure::Refused(_))));
     assert!(probe(&server.url, "secret", "/../Shared files/").await.is_ok());
     assert!(matches!(probe("http://192.168.7.7/dav", "secret", "a").await, Err(Failure::NotPublic(_))));
+    // A password would be readable on its way.
+    let names = Names(vec![("dav.test", vec!["203.0.112.1".parse().unwrap()])]);
+    let readable = folder_in(&network(&[], names, None), login("http://dav.test/dav", "secret"), "a");
+    let refused = readable.probe().await;
+    assert!(
+        matches!(&refused, Err(Failure::Refused(cause)) if cause.as_str().contains("https")),
+        "{refused:?}"
+    );
     let gone = folder(login(&server.url, "secret"), "None", None);
     assert!(matches!(gone.listen(None, &TestSink::new(9).0).await, Err(Failure::Gone(_))));
     let found = shared(&server).folders(None).await.unwrap();
