@@ -58,9 +58,14 @@ impl Said {
     /// Whether it names our account.
     fn names(&self, me: &Me) -> bool {
         let content = self.content.to_lowercase();
-        [&me.address, &me.name]
-            .into_iter()
-            .any(|name| !name.is_empty() && content.contains(&name.to_lowercase()))
+        let is_part = |c: char| c.is_alphanumeric();
+        let is_apart = |at: usize, name: &str| {
+            !content[..at].ends_with(is_part) && !content[at + name.len()..].starts_with(is_part)
+        };
+        [&me.address, &me.name].into_iter().any(|name| {
+            let name = name.to_lowercase();
+            !name.is_empty() && content.match_indices(&name).any(|(at, found)| is_apart(at, found))
+        })
     }
 }
 

@@ -70,7 +70,7 @@ impl WebDav {
                 Err(Failure::TargetGone(_)) if !path.is_empty() => continue,
                 listed => listed?,
             };
-            for (name, item) in children(&url, listed) {
+            for (name, item) in children(&url, listed)? {
                 if is_temporary(&name) {
                     continue;
                 }
@@ -92,7 +92,7 @@ impl WebDav {
     pub async fn folders(&self, parent: &str) -> Result<Vec<Folder>, Failure> {
         let url = self.folder_url(parent)?;
         let listed = self.list(&url, "1").await?;
-        let folders = children(&url, listed).into_iter().filter(|(_, item)| item.is_folder);
+        let folders = children(&url, listed)?.into_iter().filter(|(_, item)| item.is_folder);
         let folder = |(name, _): (String, Item)| Folder {
             id: if parent.is_empty() {
                 name.clone()
@@ -205,15 +205,20 @@ impl WebDav {
     }
 }
 
-/// The items directly in a folder, with their names. The server may give them any addresses.
-fn children(folder: &Url, listed: Vec<Item>) -> Vec<(String, Item)> {
-    let Some(above) = segments(folder) else { return Vec::new() };
-    let child = |item: Item| {
-        let mut path = segments(&folder.join(&item.href).ok()?)?;
-        let name = path.pop().filter(|name| !name.contains('/'))?;
-        (path == above).then_some((name, item))
-    };
-    listed.into_iter().filter_map(child).collect()
+/// The items directly in a folder, with their names. A listing names the folder itself, too: one of another folder must
+/// not pass for an empty one.
+fn children(folder: &Url, listed: Vec<Item>) -> Result<Vec<(String, Item)>, Failure> {
+    let above = segments(folder).ok_or_else(unusable)?;
+    let (mut children, mut is_of_folder) = (Vec::new(), false);
+    for item in listed {
+        let Some(mut path) = folder.join(&item.href).ok().and_then(|url| segments(&url)) else { continue };
+        is_of_folder |= path == above;
+        let name = path.pop().unwrap_or_default();
+        if path == above && !name.contains('/') {
+            children.push((name, item));
+        }
+    }
+    if is_of_folder { Ok(children) } else { Err(Failure::Refused("The server lists another folder.".into())) }
 }
 
 /// The decoded path.
@@ -258,8 +263,10 @@ mod tests {
             "/dav/Shared%20files/%FF",
         ];
         let items = hrefs.map(|href| Item { href: href.to_owned(), ..Item::default() });
-        let names: Vec<String> = children(&folder, items.into()).into_iter().map(|(name, _)| name).collect();
+        let listed = children(&folder, items.clone().into()).unwrap();
+        let names: Vec<String> = listed.into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["a b.txt", "c", "d.txt"]);
+        assert!(children(&folder, items[1..].to_vec()).is_err());
     }
 
     #[test]
