@@ -213,7 +213,7 @@ fn children(folder: &Url, listed: Vec<Item>) -> Result<Vec<(String, Item)>, Fail
     for item in listed {
         let Some(mut path) = folder.join(&item.href).ok().and_then(|url| segments(&url)) else { continue };
         is_of_folder |= path == above;
-        let name = path.pop().unwrap_or_default();
+        let Some(name) = path.pop() else { continue };
         if path == above && !name.contains('/') {
             children.push((name, item));
         }
