@@ -8,7 +8,6 @@ use std::{
     collections::{BTreeMap, HashMap, HashSet},
     convert::Infallible,
     mem,
-    time::Duration,
 };
 
 use jiff::Timestamp;
