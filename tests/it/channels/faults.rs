@@ -1,11 +1,13 @@
 //! The service dies while messages come in and go out: every acknowledged message is stored, once, and in its sender's
 //! order, and an answer is sent once, where the vendor can tell.
 //!
-//! `MUSTER_FAULT_DEATHS` (4; 2 in Discord and Google Drive) and `MUSTER_FAULT_SEED` (1) change how often and when.
+//! `MUSTER_FAULT_DEATHS` (4; 2 in Discord and drives) and `MUSTER_FAULT_SEED` (1) change how often and when.
 
 use std::{
     collections::BTreeSet,
+    fs,
     ops::Range,
+    process::Stdio,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -15,10 +17,15 @@ use std::{
 
 use muster::base::time::Clock;
 use muster_corpus::Random;
+use muster_testing::peers::peer;
 use reqwest::Client;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    task::JoinSet,
+    time::sleep,
+};
 
 use crate::{
     agents::{running::House, running_faults::number},
@@ -287,5 +294,51 @@ async fn comments_come_and_go_once_and_in_order() {
         let of_it = sent.iter().filter_map(|text| text.strip_prefix(&format!("{conversation}-")));
         let of_it: Vec<u64> = of_it.map(|death| death.parse().unwrap()).collect();
         assert_eq!(of_it, (0..of_it.len() as u64).collect::<Vec<_>>(), "answers keep their order");
+    }
+}
+
+/// Files appear at a WebDAV server (WsgiDAV), and the service dies while it takes them.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_come_once() {
+    let (seed, deaths) = (number("MUSTER_FAULT_SEED", 1), number("MUSTER_FAULT_DEATHS", 2));
+    println!("MUSTER_FAULT_SEED={seed} MUSTER_FAULT_DEATHS={deaths}");
+    let (mut random, place) = (Random::new(&[seed]), tempfile::tempdir().unwrap());
+    let mut process = peer("dav.py").arg(place.path()).stderr(Stdio::null()).spawn().unwrap();
+    let first = BufReader::new(process.stdout.take().unwrap()).lines().next_line().await.unwrap().unwrap();
+    let url = format!("http://127.0.0.1:{}/dav", first.strip_prefix("listening ").unwrap());
+    let variables = [("MUSTER_CHANNELS_NETWORKS", "127.0.0.0/8"), ("MUSTER_CHANNELS_DRIVE_SECONDS", "1")];
+    let mut house = House::open_with(&variables).await;
+    let (crew, org) = (house.crew("shop").await, house.tenant.org);
+    let folder = json!({ "folder_id": "/", "url": url, "user": "agent", "pass": "secret" });
+    let body = json!({ "name": "Files", "transport": "DRIVE", "agent_id": crew.agent, "direction": "INBOUND", "drive": folder });
+    let channel = house.actor.post(&format!("/v1/org/{org}/channel"), body).await.expect(201);
+    let list = format!("/v1/org/{org}/channel/{}/whitelist", channel["id"]);
+    house.actor.post(&list, json!({ "origin_id": "folder" })).await.expect(200);
+    let link = "query($o: Id!, $c: Id!) { channel(orgId: $o, id: $c) { link { state } } }";
+    until("the first look is over", async || {
+        house.gql(link, json!({ "c": channel["id"] })).await["channel"]["link"]["state"] == "UP"
+    })
+    .await;
+    let each = 40_u64.div_ceil(deaths);
+    for death in 0..deaths {
+        for n in 0..each {
+            fs::write(place.path().join(format!("{death}-{n}.txt")), n.to_string()).unwrap();
+        }
+        sleep(Duration::from_millis(1_000 + random.below(2_000))).await;
+        house.falls_and_rises();
+    }
+    let page = format!("/v1/org/{org}/conversation?limit=100&offset=0");
+    let begun = found(async || {
+        let page = house.actor.get(&page).await.expect(200);
+        let begun: Vec<i64> = page["data"].as_array()?.iter().filter_map(|it| it["id"].as_i64()).collect();
+        (begun.len() as u64 == deaths * each).then_some(begun)
+    });
+    let messages =
+        "query($o: Id!, $c: Id!) { messages(orgId: $o, conversationId: $c, limit: 200) { data { role } } }";
+    for conversation in begun.await.expect("each file is a conversation") {
+        let read = house.gql(messages, json!({ "c": conversation })).await;
+        let from_outside = |message: &&Value| message["role"] == "USER";
+        let count = read["messages"]["data"].as_array().unwrap().iter().filter(from_outside).count();
+        assert_eq!(count, 1, "{conversation}");
     }
 }
