@@ -57,7 +57,7 @@ pub fn read_listing(xml: &[u8]) -> Result<Vec<Item>, Cause> {
                     b"getcontentlength" => item.length = said.and_then(|text| text.parse().ok()),
                     b"getcontenttype" => item.media_type = said,
                     b"getlastmodified" => item.modified = said,
-                    b"response" => items.push(mem::take(&mut item)),
+                    b"response" if !item.href.is_empty() => items.push(mem::take(&mut item)),
                     _ => {}
                 }
                 text.clear();
