@@ -64,6 +64,9 @@ CREATE TABLE channels (
     oauth_state_until BIGINT,
     drive_folder_id TEXT,
     drive_folder_name TEXT,
+    drive_url TEXT, -- A WebDAV server; null: Google.
+    drive_user TEXT,
+    drive_pass_sealed BLOB, -- A password, or a service account's key.
     calendar_url TEXT, -- A CalDAV server. NULL: the calendars are the connected account's.
     calendar_user TEXT,
     calendar_pass_sealed BLOB,

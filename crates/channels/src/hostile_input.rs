@@ -21,7 +21,7 @@ use crate::{
     Attention, CodeHostRules, Dialect, Kind, Longest, MailServer, Network, Proof, RawRequest, Software, Unit,
     VendorUrls, calendar, code_host,
     dav::Multistatus,
-    discord,
+    discord, drive,
     email::{self, MailContext},
     render, slack, telegram, traits, webhook,
 };
@@ -423,6 +423,37 @@ fn vendor_requests() {
     check_all("Discord", sample_long_forms(message), |text| {
         let (value, me) = (muster_json::from_str::<Value>(&text).unwrap(), discord::Snowflake(7));
         drop(discord::decode("MESSAGE_CREATE", &value, me, &discord::Chat::direct()));
+    });
+    let comment = |shape: String| {
+        let said = json!({ "id": &shape, "createdTime": "2026-11-30T10:00:00Z", "content": &shape,
+            "author": { "displayName": &shape } });
+        let mut comment = said.clone();
+        (comment["replies"], comment["quotedFileContent"]) = (json!([said]), json!({ "value": shape }));
+        vec![comment.to_string()]
+    };
+    check_all("Google Drive", sample_long_forms(comment), |text| {
+        let value = muster_json::from_str::<Value>(&text).unwrap();
+        let (file, me) =
+            (drive::SharedFile::default(), drive::Me { name: "a".to_owned(), ..drive::Me::default() });
+        drop(drive::decode(&value, &file, &me, Timestamp::UNIX_EPOCH));
+    });
+}
+
+#[test]
+fn webdav_servers() {
+    let wrapped = |shape: String| {
+        let repeated = "<d:response><d:href>a</d:href></d:response>".repeat(shape.len() / 44);
+        let attributes = "xmlns:a='b' ".repeat(shape.len() / 12);
+        vec![
+            shape.clone(),
+            format!("<d:multistatus><d:response><d:href>{shape}</d:href></d:response></d:multistatus>"),
+            format!("<d:multistatus>{repeated}</d:multistatus>"),
+            format!("<d:multistatus {attributes}>"),
+            format!("<!DOCTYPE a [<!ENTITY a \"{shape}\">]><a>&a;</a>"),
+        ]
+    };
+    check_all("WebDAV", sample_long_forms(wrapped), |text| {
+        drop(dav::listing::read_listing(text.as_bytes()));
     });
 }
 

@@ -19,7 +19,7 @@
 //! - `network/`: HTTP, DNS, TLS and the clock; its guard keeps tenants' addresses from leading to private networks.
 //! - `signature.rs`: request signatures; `markdown/`: one text in each vendor's dialect, split into parts.
 //! - [`oauth`]: access to people's accounts at vendors.
-//! - `calendar/`, `code_host/`, `discord/`, `email/`, `slack/`, `telegram/`, `webhook/`: the transports.
+//! - `calendar/`, `code_host/`, `discord/`, `drive/`, `email/`, `slack/`, `telegram/`, `webhook/`: the transports.
 //! - `dav/`: calls to WebDAV servers; `icalendar/`: events; `reaction.rs`: an action of several vendors.
 //! - `bounds.rs`: default limits; `backoff.rs`: pauses between a listener's attempts; `quoting.rs`: quotes and notes
 //!   inside a message.
@@ -31,6 +31,7 @@ mod code_host;
 mod contract;
 mod dav;
 mod discord;
+mod drive;
 mod email;
 #[cfg(test)]
 mod hostile_input;
@@ -57,12 +58,12 @@ pub use self::{
     contract::{
         Abilities, Action, ActionCall, Attachment, Attention, Bounce, Button, ButtonPress, CalendarAccount,
         CalendarConfig, Cause, Choice, CodeHostAccount, CodeHostConfig, CodeHostLogin, CodeHostRules, Config,
-        Content, Cursor, Dialect, DiscordConfig, EmailConfig, Event, Failure, Files, GithubApp,
-        GithubInstallation, Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer, MemoryBudget,
-        MemoryGrant, NamedId, OneLine, Origin, Part, Participants, Proof, RawRequest, Reading, Receipt,
-        Received, Refusal, RemoteFile, Rendered, Reply, Scope, Sink, Skipped, SlackConfig, SlackInlet,
-        SlackTokenError, Software, Spool, Stopped, TelegramConfig, Thread, Traits, Transport, Unit,
-        WebhookConfig,
+        Content, Cursor, Dialect, DiscordConfig, DriveConfig, DriveLogin, EmailConfig, Event, Failure, Files,
+        GithubApp, GithubInstallation, Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer,
+        MemoryBudget, MemoryGrant, NamedId, OneLine, Origin, Part, Participants, Proof, RawRequest, Reading,
+        Receipt, Received, Refusal, RemoteFile, Rendered, Reply, Scope, Sink, Skipped, SlackConfig,
+        SlackInlet, SlackTokenError, Software, Spool, Stopped, TelegramConfig, Thread, Traits, Transport,
+        Unit, WebhookConfig,
     },
     email::{TOPMOST as TOPMOST_RESULTS, origin as email_origin},
     markdown::{render, render_plain},
@@ -78,6 +79,7 @@ pub fn open(config: Config, network: &Network) -> Arc<dyn Transport> {
         Config::Calendar(config) => Arc::new(calendar::Calendars::new(*config, &network)),
         Config::CodeHost(config) => Arc::new(code_host::CodeHost::new(*config, &network)),
         Config::Discord(config) => Arc::new(discord::Discord::new(config, &network)),
+        Config::Drive(config) => Arc::new(drive::Drive::new(config, &network)),
         Config::Email(config) => Arc::new(email::Email::new(*config, network)),
         Config::Slack(config) => Arc::new(slack::Slack::new(config, &network)),
         Config::Telegram(config) => Arc::new(telegram::Telegram::new(config, &network)),
@@ -99,6 +101,7 @@ pub fn traits(kind: Kind) -> &'static Traits {
         Kind::Calendar => calendar::Calendars::TRAITS,
         Kind::CodeHost => code_host::CodeHost::TRAITS,
         Kind::Discord => discord::Discord::TRAITS,
+        Kind::Drive => drive::Drive::TRAITS,
         Kind::Email => email::Email::TRAITS,
         Kind::Slack => slack::Slack::TRAITS,
         Kind::Telegram => telegram::Telegram::TRAITS,

@@ -19,6 +19,7 @@ pub const KINDS: &[(&str, &str)] = &[
     ("calendar", "muster-channels"),
     ("code_host", "muster-channels"),
     ("discord", "muster-channels"),
+    ("drive", "muster-channels"),
     ("id_tokens", "muster"),
     ("mail", "muster-channels"),
     ("slack", "muster-channels"),

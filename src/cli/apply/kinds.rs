@@ -441,7 +441,8 @@ const WEBHOOK: &[Field] = &[
 
 const ECHO_FILTER: &[Field] = &[list("actor_paths"), list("self_ids")];
 
-const DRIVE: &[Field] = &[value("folder_id"), value("folder_name")];
+const DRIVE: &[Field] =
+    &[value("folder_id"), value("folder_name"), value("url"), value("user"), secret("pass", &["url"])];
 
 const CALENDAR: &[Field] = &[
     value("url"),

@@ -27,6 +27,8 @@ pub struct Channels {
     pub discord_url: url::Url,
     /// Where Discord's files are. `MUSTER_CHANNELS_DISCORD_FILES_URL`, <https://cdn.discordapp.com/>.
     pub discord_files_url: url::Url,
+    /// Seconds between two looks at a shared drive. `MUSTER_CHANNELS_DRIVE_SECONDS`, 60.
+    pub drive_seconds: u64,
     /// Where Slack's Web API is. `MUSTER_CHANNELS_SLACK_URL`, <https://slack.com/api/>.
     pub slack_url: url::Url,
     /// Where Slack's files are. `MUSTER_CHANNELS_SLACK_FILES_URL`, <https://files.slack.com/>.

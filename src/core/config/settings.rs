@@ -159,6 +159,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "channels.code_hosts", "MUSTER_CHANNELS_CODE_HOSTS", Kind::CodeHosts;
     "channels.discord_url", "MUSTER_CHANNELS_DISCORD_URL", Kind::Url;
     "channels.discord_files_url", "MUSTER_CHANNELS_DISCORD_FILES_URL", Kind::Url;
+    "channels.drive_seconds", "MUSTER_CHANNELS_DRIVE_SECONDS", Kind::Integer(1, 86_400);
     "channels.slack_url", "MUSTER_CHANNELS_SLACK_URL", Kind::Url;
     "channels.slack_files_url", "MUSTER_CHANNELS_SLACK_FILES_URL", Kind::Url;
     "channels.telegram_url", "MUSTER_CHANNELS_TELEGRAM_URL", Kind::Url;

@@ -67,6 +67,7 @@ pub const SEALED: &[SealedColumn] = &[
         digest: Some(Digest { column: "bot_hash", transport: "transport" }),
         ..of_tenant("channels", "bot_token_sealed")
     },
+    of_tenant("channels", "drive_pass_sealed"),
     of_tenant("channels", "email_imap_pass_sealed"),
     of_tenant("channels", "email_smtp_pass_sealed"),
     of_tenant("channels", "calendar_pass_sealed"),

@@ -72,6 +72,11 @@ pub(super) fn check_input(transport: Transport, edit: &UpdateChannelInput) -> Ve
             violations.extend(check_address("/email/smtp/from", &smtp.from));
         }
     }
+    if let MaybeUndefined::Value(drive) = &edit.drive
+        && let MaybeUndefined::Value(url) = &drive.url
+    {
+        violations.extend(orgs::check_url("/drive/url", url.trim()));
+    }
     if let MaybeUndefined::Value(code_host) = &edit.code_host
         && let MaybeUndefined::Value(repos) = &code_host.repos
     {
@@ -213,9 +218,7 @@ pub(super) fn check_required(before: &Model, after: &Model, secrets: &Secrets) -
         }
         Transport::Email => check_required_mail(before, after, secrets, &mut missing),
         Transport::CodeHost => check_required_code_host(before, after, secrets, &mut missing),
-        Transport::Drive => {
-            missing.require(after.drive_folder_id.is_some(), "/drive/folder_id", "it identifies the folder.");
-        }
+        Transport::Drive => check_required_drive(before, after, secrets, &mut missing),
         Transport::Calendar => check_required_calendar(before, after, secrets, &mut missing),
         Transport::Internal => {}
     }
@@ -261,6 +264,18 @@ fn has(edit: &MaybeUndefined<SecretText>, stored: Option<&Vec<u8>>) -> bool {
         MaybeUndefined::Null => false,
         MaybeUndefined::Value(_) => true,
     }
+}
+
+fn check_required_drive(before: &Model, after: &Model, secrets: &Secrets, missing: &mut Missing) {
+    missing.require(after.drive_folder_id.is_some(), "/drive/folder_id", "it identifies the folder.");
+    if after.drive_url.is_none() {
+        return;
+    }
+    missing.require(after.drive_user.is_some(), "/drive/user", "the server asks for it.");
+    // Otherwise an editor could have the stored password, or key, sent to their own server.
+    let is_moved = before.drive_url != after.drive_url && secrets.drive_pass.is_undefined();
+    let pass = has(&secrets.drive_pass, before.drive_pass_sealed.as_ref()) && !is_moved;
+    missing.require(pass, "/drive/pass", "it is only used with the server it was set for.");
 }
 
 fn check_required_mail(before: &Model, after: &Model, secrets: &Secrets, missing: &mut Missing) {

@@ -152,9 +152,10 @@ fn connection_settings(channel: &Model) -> impl PartialEq + use<> {
     let smtp = (channel.email_smtp_host.clone(), channel.email_smtp_port, channel.email_smtp_user.clone());
     let mail = (channel.email_imap_tls, channel.email_smtp_from.clone(), channel.email_authserv_id.clone());
     let code = (channel.code_host_installation_id, channel.code_host_repos.clone());
+    let drive = (channel.drive_url.clone(), channel.drive_user.clone(), channel.drive_folder_id.clone());
     let calendar =
         (channel.calendar_url.clone(), channel.calendar_user.clone(), channel.calendar_whitelist.clone());
-    (imap, smtp, mail, channel.webhook_outbound_url.clone(), code, calendar)
+    (imap, smtp, mail, channel.webhook_outbound_url.clone(), code, drive, calendar)
 }
 
 /// A channel that is activated, or becomes external, needs an existing agent and room in the plan.
@@ -252,5 +253,6 @@ pub(super) fn seal(tx: &Tx, id: ChannelId, row: &mut ActiveModel, secrets: Secre
     patch(&mut row.webhook_inbound_secret_sealed, sealed(secrets.inbound, "webhook_inbound_secret"));
     patch(&mut row.email_imap_pass_sealed, sealed(secrets.imap_pass, "email_imap_pass"));
     patch(&mut row.email_smtp_pass_sealed, sealed(secrets.smtp_pass, "email_smtp_pass"));
+    patch(&mut row.drive_pass_sealed, sealed(secrets.drive_pass, "drive_pass"));
     patch(&mut row.calendar_pass_sealed, sealed(secrets.calendar_pass, "calendar_pass"));
 }

@@ -91,6 +91,11 @@ pub mod channels {
         pub oauth_state_until: Option<Timestamp>,
         pub drive_folder_id: Option<String>,
         pub drive_folder_name: Option<String>,
+        /// A WebDAV server. `None`: Google.
+        pub drive_url: Option<String>,
+        pub drive_user: Option<String>,
+        /// A password, or the key of a service account at Google.
+        pub drive_pass_sealed: Option<Vec<u8>>,
         /// A CalDAV server. `None`: the calendars are the connected account's.
         pub calendar_url: Option<String>,
         pub calendar_user: Option<String>,

@@ -38,7 +38,7 @@ pub struct CreateChannelInput {
     pub email: Option<ChannelEmailInput>,
     /// Settings for CODE_HOST. The installation is required at GitHub, `repos` at other hosts.
     pub code_host: Option<ChannelCodeHostInput>,
-    /// Settings for DRIVE. The folder is required.
+    /// Settings for DRIVE. The folder is required, and for a WebDAV server its user and password.
     pub drive: Option<ChannelDriveInput>,
     /// Settings for CALENDAR. Without the address of a CalDAV server, connect a Google account.
     pub calendar: Option<ChannelCalendarInput>,
@@ -207,12 +207,22 @@ pub struct ChannelCodeHostInput {
 /// Settings for a shared drive.
 #[derive(Clone, InputObject, Debug, Default)]
 pub struct ChannelDriveInput {
-    /// Identifies the folder. Not applied yet.
-    #[graphql(directive = bounds::apply(name(255).not_null()))]
+    /// Identifies the folder: at Google its id, at a WebDAV server its path below the URL.
+    #[graphql(directive = bounds::apply(name(1024).not_null()))]
     pub folder_id: MaybeUndefined<String>,
-    /// The folder's name. Not applied yet.
+    /// The folder's name, which messages about files give.
     #[graphql(directive = bounds::apply(length(0, 255)))]
     pub folder_name: MaybeUndefined<String>,
+    /// The http or https URL of a WebDAV server. Without it, the folder is at Google. Changing it requires the password again.
+    #[graphql(directive = bounds::apply(name(2000)))]
+    pub url: MaybeUndefined<String>,
+    /// The user name at the WebDAV server.
+    #[graphql(directive = bounds::apply(name(255)))]
+    pub user: MaybeUndefined<String>,
+    /// The password at the WebDAV server, or the key of a Google service account: its JSON document. Without either, the channel
+    /// needs an account. Write-only: it is never shown again.
+    #[graphql(directive = bounds::apply(length(1, 4096)))]
+    pub pass: MaybeUndefined<SecretText>,
 }
 
 /// Settings for a calendar.

@@ -21,6 +21,7 @@ pub(super) struct Secrets {
     pub inbound: MaybeUndefined<SecretText>,
     pub imap_pass: MaybeUndefined<SecretText>,
     pub smtp_pass: MaybeUndefined<SecretText>,
+    pub drive_pass: MaybeUndefined<SecretText>,
     pub calendar_pass: MaybeUndefined<SecretText>,
 }
 
@@ -28,7 +29,7 @@ impl Secrets {
     /// Whether the edit sets or removes any secret.
     pub fn any(&self) -> bool {
         let webhook = [&self.outbound, &self.inbound];
-        let passwords = [&self.imap_pass, &self.smtp_pass, &self.calendar_pass];
+        let passwords = [&self.imap_pass, &self.smtp_pass, &self.drive_pass, &self.calendar_pass];
         let mut all = [&self.bot_token].into_iter().chain(webhook).chain(passwords);
         all.any(|secret| !secret.is_undefined())
     }
@@ -64,7 +65,7 @@ pub(super) fn merge(channel: &mut Model, edit: UpdateChannelInput) -> Secrets {
         code_host(channel, edit);
     }
     if let MaybeUndefined::Value(edit) = edit.drive {
-        drive(channel, edit);
+        drive(channel, &mut secrets, edit);
     }
     if let MaybeUndefined::Value(edit) = edit.calendar {
         calendar(channel, &mut secrets, edit);
@@ -142,7 +143,10 @@ fn code_host(channel: &mut Model, edit: ChannelCodeHostInput) {
     set_required(&mut channel.code_host_raw_payload, edit.raw_payload);
 }
 
-fn drive(channel: &mut Model, edit: ChannelDriveInput) {
+fn drive(channel: &mut Model, secrets: &mut Secrets, edit: ChannelDriveInput) {
+    set(&mut channel.drive_url, unless_blank(edit.url));
+    set(&mut channel.drive_user, unless_blank(edit.user));
+    secrets.drive_pass = edit.pass;
     set(&mut channel.drive_folder_id, trimmed(edit.folder_id));
     set(&mut channel.drive_folder_name, unless_blank(edit.folder_name));
 }

@@ -17,6 +17,7 @@ mod create;
 mod edit;
 mod entity;
 mod filter;
+mod folders;
 mod input;
 mod instructions;
 mod mail_room;
@@ -42,6 +43,7 @@ pub use self::{
     check::HasConversation,
     create::create,
     edit::{BotReplaced, Edited, update},
+    folders::drive_folders,
     input::{
         ChannelCalendarChoiceInput, ChannelCalendarInput, ChannelCodeHostInput, ChannelDriveInput,
         ChannelEchoFilterInput, ChannelEmailInput, ChannelImapInput, ChannelSmtpInput, ChannelWebhookInput,
@@ -121,6 +123,7 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
     row.webhook_inbound_previous_sealed = Set(None);
     row.email_imap_pass_sealed = Set(None);
     row.email_smtp_pass_sealed = Set(None);
+    row.drive_pass_sealed = Set(None);
     row.calendar_pass_sealed = Set(None);
     row.notify_conversation_id = Set(None);
     row.update(tx.connection()).await?;

@@ -6,8 +6,8 @@ use async_graphql::MaybeUndefined;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use muster_channels::{
     Attention, CalendarAccount, CalendarConfig, Choice, CodeHostAccount, CodeHostConfig, CodeHostLogin,
-    CodeHostRules, Config, DiscordConfig, EmailConfig, GithubApp, GithubInstallation, Kind, MailServer,
-    SlackConfig, SlackInlet, TelegramConfig, Transport, WebhookConfig,
+    CodeHostRules, Config, DiscordConfig, DriveConfig, DriveLogin, EmailConfig, GithubApp,
+    GithubInstallation, Kind, MailServer, SlackConfig, SlackInlet, TelegramConfig, Transport, WebhookConfig,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -35,11 +35,12 @@ pub(crate) const fn kind_of(transport: enums::Transport) -> Option<Kind> {
         enums::Transport::Calendar => Some(Kind::Calendar),
         enums::Transport::CodeHost => Some(Kind::CodeHost),
         enums::Transport::Discord => Some(Kind::Discord),
+        enums::Transport::Drive => Some(Kind::Drive),
         enums::Transport::Email => Some(Kind::Email),
         enums::Transport::Slack => Some(Kind::Slack),
         enums::Transport::Telegram => Some(Kind::Telegram),
         enums::Transport::Webhook => Some(Kind::Webhook),
-        enums::Transport::Drive | enums::Transport::Internal => None,
+        enums::Transport::Internal => None,
     }
 }
 
@@ -57,7 +58,7 @@ pub(super) fn is_github(channel: &Model) -> bool {
     channel.transport == enums::Transport::CodeHost && channel.code_host_host.is_none()
 }
 
-/// Opens a channel. `None` if its transport can't carry messages yet.
+/// Opens a channel. `None` if its transport can't carry messages yet, or it has no account.
 ///
 /// # Errors
 /// A secret can't be opened, or is invalid for the transport.
@@ -90,6 +91,7 @@ pub(super) struct OpenedSecrets {
     inbound_previous: Option<SecretString>,
     imap_pass: Option<SecretString>,
     smtp_pass: Option<SecretString>,
+    drive_pass: Option<SecretString>,
     calendar_pass: Option<SecretString>,
 }
 
@@ -118,6 +120,7 @@ impl OpenedSecrets {
             inbound: open(&channel.webhook_inbound_secret_sealed, "webhook_inbound_secret")?,
             imap_pass: open(&channel.email_imap_pass_sealed, "email_imap_pass")?,
             smtp_pass: open(&channel.email_smtp_pass_sealed, "email_smtp_pass")?,
+            drive_pass: open(&channel.drive_pass_sealed, "drive_pass")?,
             calendar_pass: open(&channel.calendar_pass_sealed, "calendar_pass")?,
         })
     }
@@ -147,12 +150,13 @@ impl OpenedSecrets {
             inbound_previous: self.inbound_previous,
             imap_pass: after(self.imap_pass, &edit.imap_pass),
             smtp_pass: after(self.smtp_pass, &edit.smtp_pass),
+            drive_pass: after(self.drive_pass, &edit.drive_pass),
             calendar_pass: after(self.calendar_pass, &edit.calendar_pass),
         }
     }
 }
 
-/// The transport's configuration. `None` if the transport can't carry messages yet.
+/// The transport's configuration. `None` if the transport can't carry messages yet, or the channel has no account.
 ///
 /// # Errors
 /// A secret is invalid for the transport.
@@ -164,6 +168,10 @@ pub(super) fn config(core: &Arc<Core>, channel: &Model, secrets: OpenedSecrets) 
         Kind::Webhook => Config::Webhook(Box::new(webhook(channel, secrets))),
         Kind::Email => Config::Email(Box::new(email(core, channel, secrets))),
         Kind::Discord => Config::Discord(DiscordConfig { token: token(secrets)? }),
+        Kind::Drive => match drive(core, channel, secrets) {
+            Some(drive) => Config::Drive(drive),
+            None => return Ok(None),
+        },
         Kind::Slack => {
             Config::Slack(SlackConfig::parse(token(secrets)?.expose_secret()).map_err(Problem::internal)?)
         }
@@ -288,6 +296,26 @@ fn email(core: &Core, channel: &Model, secrets: OpenedSecrets) -> EmailConfig {
         poll: Duration::from_mins(1),
         memory: Arc::new(MailMemory::for_channel(core, channel)),
     }
+}
+
+/// `None`: the channel has neither a server nor an account.
+fn drive(core: &Arc<Core>, channel: &Model, secrets: OpenedSecrets) -> Option<DriveConfig> {
+    let user = channel.drive_user.clone().unwrap_or_default();
+    let login = match (channel.drive_url.clone(), secrets.drive_pass) {
+        (Some(url), pass) => DriveLogin::WebDav { url, user, pass: pass.unwrap_or_default() },
+        (None, Some(key)) => DriveLogin::GoogleService(key),
+        (None, None) if channel.provider_connected => {
+            DriveLogin::Google(token_source(core, channel.organization_id, channel.id))
+        }
+        (None, None) => return None,
+    };
+    Some(DriveConfig {
+        login,
+        folder: channel.drive_folder_id.clone().unwrap_or_default(),
+        folder_name: channel.drive_folder_name.clone(),
+        id_key: id_key(core, channel),
+        poll: Duration::from_secs(core.config.channels.drive_seconds),
+    })
 }
 
 /// Derived from the installation's key and the channel's id, so that neither tenants nor recipients of mails know it.

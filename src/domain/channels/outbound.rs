@@ -73,7 +73,7 @@ pub async fn proves_people(tx: &Tx, id: ChannelId) -> Result<bool> {
     Ok(match kind_of(channel.transport) {
         Some(Kind::Discord | Kind::Telegram) => true,
         Some(Kind::Slack) => !channel.webhook_registered,
-        Some(Kind::Calendar | Kind::CodeHost | Kind::Email | Kind::Webhook) | None => false,
+        Some(Kind::Calendar | Kind::CodeHost | Kind::Drive | Kind::Email | Kind::Webhook) | None => false,
     })
 }
 

@@ -179,6 +179,7 @@ fn split_by_credential(config: Config) -> Vec<(&'static str, Config)> {
             };
             vec![(field, Config::CodeHost(config))]
         }
+        drive @ Config::Drive(_) => vec![("/drive/pass", drive)],
         bot => vec![("/bot_token", bot)],
     }
 }

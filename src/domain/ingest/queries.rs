@@ -104,10 +104,11 @@ pub(super) async fn unheard_channels(core: &Core, of_one: i64, most: i64) -> Res
         "SELECT organization_id, id FROM (SELECT c.organization_id, c.id, COALESCE(l.until, c.created_at) AS due, \
          ROW_NUMBER() OVER (PARTITION BY c.organization_id ORDER BY COALESCE(l.until, c.created_at), c.id) AS nth \
          FROM channels c LEFT JOIN channel_listeners l ON l.organization_id = c.organization_id AND l.channel_id = c.id \
-         WHERE c.transport IN ('CALENDAR', 'CODE_HOST', 'DISCORD', 'EMAIL', 'SLACK', 'TELEGRAM') \
+         WHERE c.transport IN ('CALENDAR', 'CODE_HOST', 'DISCORD', 'DRIVE', 'EMAIL', 'SLACK', 'TELEGRAM') \
          AND c.is_active AND c.archived_at IS NULL AND c.direction <> 'OUTBOUND' \
          AND (c.transport IN ('CODE_HOST', 'TELEGRAM') OR NOT c.webhook_registered) \
          AND (c.transport <> 'CALENDAR' OR c.calendar_url IS NOT NULL OR c.provider_connected) \
+         AND (c.transport <> 'DRIVE' OR c.drive_pass_sealed IS NOT NULL OR c.provider_connected) \
          AND (l.until IS NULL OR l.until <= $1)) AS waiting WHERE nth <= $2 ORDER BY due, id LIMIT $3"
     );
     core.db.every_org().all(sql, [core.clock.now().into(), of_one.into(), most.into()]).await

@@ -41,6 +41,24 @@ pub struct ChannelAuthorization {
     pub expires_at: Timestamp,
 }
 
+/// A folder of a drive.
+#[derive(SimpleObject)]
+pub struct DriveFolder {
+    /// Identifies the folder, for `drive.folderId`.
+    pub id: String,
+    /// The name.
+    pub name: String,
+}
+
+/// The folders in a folder of a drive.
+#[derive(SimpleObject)]
+pub struct DriveFolders {
+    /// The folders: at most 100.
+    pub folders: Vec<DriveFolder>,
+    /// Why they can't be listed.
+    pub problem: Option<String>,
+}
+
 /// SQL for the folded name of the channel's agent. Empty if it was deleted.
 const AGENT_NAME: &str = "COALESCE((SELECT a.name_folded FROM agents a WHERE a.organization_id = t.organization_id \
                           AND a.id = t.agent_id AND a.archived_at IS NULL), '')";
@@ -97,6 +115,29 @@ impl ChannelQuery {
                 .found(&["t.name_folded", "LOWER(COALESCE(t.target, ''))", AGENT_NAME], search.as_deref());
             let keys = Keys::new("AGENT", SortOrder::Asc).text(AGENT_NAME).text("t.name_folded");
             Feed::after(rows, keys, after.as_deref(), limit.unwrap_or(50))
+        })
+        .await
+    }
+
+    /// The folders in a folder of a DRIVE channel, as its account sees them: for choosing one.
+    #[graphql(directive = permit::apply(Permission::AgentEdit))]
+    async fn drive_folders(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ChannelId,
+        #[graphql(desc = "The folder. Null: the topmost ones.", directive = bounds::apply(length(1, 1024)))]
+        parent: Option<String>,
+    ) -> Answer<DriveFolders> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let listed = Box::pin(channels::drive_folders(&scope, id, parent.as_deref())).await?;
+            let (folders, problem) = match listed {
+                Ok(folders) => (folders, None),
+                Err(why) => (Vec::new(), Some(why)),
+            };
+            let folders = folders.into_iter().map(|it| DriveFolder { id: it.id, name: it.name }).collect();
+            Ok(DriveFolders { folders, problem })
         })
         .await
     }

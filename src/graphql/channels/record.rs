@@ -316,6 +316,13 @@ embedded!(
     |spec: Spec| {
         spec.sql::<Option<String>>("folder_id", "t.drive_folder_id", "Identifies the folder.")
             .sql::<Option<String>>("folder_name", "t.drive_folder_name", "The folder's name.")
+            .sql::<Option<String>>("url", "t.drive_url", "The URL of a WebDAV server. Null: the folder is at Google.")
+            .sql::<Option<String>>("user", "t.drive_user", "The user name at the WebDAV server.")
+            .sql::<bool>(
+                "has_pass",
+                "(t.drive_pass_sealed IS NOT NULL)",
+                "Whether it has a password, or the key of a service account.",
+            )
     }
 );
 

@@ -5,7 +5,9 @@
 
 use std::{
     collections::BTreeSet,
+    fs,
     ops::Range,
+    process::Stdio,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -17,11 +19,16 @@ use futures::future::join_all;
 use hmac::{Hmac, KeyInit, Mac};
 use muster::base::time::Clock;
 use muster_corpus::Random;
+use muster_testing::peers::peer;
 use reqwest::Client;
 use serde_json::{Value, json};
 use sha2::Sha256;
 use standardwebhooks::Webhook;
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    task::JoinSet,
+    time::sleep,
+};
 
 use crate::{
     agents::{running::House, running_faults::number},
@@ -31,6 +38,7 @@ use crate::{
         caldav::{CalDav, PASSWORD, USER},
         fakes::{
             discord::{Shared, TOKEN, discord},
+            drive::{drive, service_account},
             github,
         },
         found, until,
@@ -95,7 +103,9 @@ async fn texts(house: &House, conversation: i64) -> Vec<u64> {
         after = last["seq"].as_i64().unwrap();
         for message in read["messages"]["data"].as_array().unwrap() {
             if message["role"] == "USER" {
-                texts.push(message["content"]["text"].as_str().unwrap().parse().unwrap());
+                let text = message["content"]["text"].as_str().unwrap();
+                // Replies quote what they answer.
+                texts.push(text.lines().last().unwrap().parse().unwrap());
             }
         }
     }
@@ -381,5 +391,127 @@ async fn events_and_reminders_come_once() {
             words.len(),
             "nothing comes twice: {words:?}"
         );
+    }
+}
+
+/// In 20 threads of a document a person writes numbers, and a member answers. The service dies in the middle of both.
+#[tokio::test(flavor = "multi_thread")]
+async fn comments_come_and_go_once_and_in_order() {
+    let (seed, deaths) = (number("MUSTER_FAULT_SEED", 1), number("MUSTER_FAULT_DEATHS", 2));
+    println!("MUSTER_FAULT_SEED={seed} MUSTER_FAULT_DEATHS={deaths}");
+    let mut random = Random::new(&[seed]);
+    let (address, fake) = drive().await;
+    let url = format!("http://{address}/");
+    let mut house = House::open_with(&[
+        ("MUSTER_CHANNELS_GOOGLE_API_URL", url.as_str()),
+        ("MUSTER_CHANNELS_GOOGLE_TOKENS_URL", url.as_str()),
+        ("MUSTER_CHANNELS_DRIVE_SECONDS", "1"),
+    ])
+    .await;
+    fake.lock().unwrap().puts("F1", "plan.txt", "folder1", "plan");
+    let (crew, org) = (house.crew("shop").await, house.tenant.org);
+    let folder = json!({ "folder_id": "folder1", "pass": service_account().await });
+    let body = json!({ "name": "Files", "transport": "DRIVE", "agent_id": crew.agent, "drive": folder });
+    let channel = house.actor.post(&format!("/v1/org/{org}/channel"), body).await.expect(201);
+    let at = format!("/v1/org/{org}/channel/{}", channel["id"]);
+    house.actor.post(&format!("{at}/whitelist"), json!({ "origin_id": "folder" })).await.expect(200);
+    house.actor.patch(&at, json!({ "mention_off": ["folder"] })).await.expect(200);
+    // Comments that were there before are not new.
+    let looked = || !fake.lock().unwrap().bodies("GET files/F1/comments").is_empty();
+    until("the document is looked at", async || looked()).await;
+    let threads: Vec<String> = CHATS.map(|_| fake.lock().unwrap().says("F1", "0")).collect();
+    let page = format!("/v1/org/{org}/conversation?limit=50&offset=0");
+    let begun = found(async || {
+        let page = house.actor.get(&page).await.expect(200);
+        let begun: Vec<i64> = page["data"].as_array()?.iter().filter_map(|it| it["id"].as_i64()).collect();
+        (begun.len() == threads.len()).then_some(begun)
+    });
+    let (conversations, owner) = (begun.await.expect("each thread is a conversation"), house.owner());
+    for &conversation in &conversations {
+        act(org, &owner, "takeOver", conversation).await.data();
+    }
+    let post = "mutation($o: Id!, $c: Id!, $t: String!) { postMessage(orgId: $o, conversationId: $c, input: { text: $t }) { id } }";
+    let each = 25_u64.div_ceil(deaths);
+    for death in 0..deaths {
+        for n in 1..=each {
+            let text = (death * each + n).to_string();
+            threads.iter().for_each(|thread| fake.lock().unwrap().replies("F1", thread, &text));
+        }
+        for &conversation in &conversations {
+            let text = format!("{conversation}-{death}");
+            owner.gql(post, json!({ "o": org, "c": conversation, "t": text })).await.data();
+        }
+        sleep(Duration::from_millis(random.below(1_500))).await;
+        house.falls_and_rises();
+        let expected = (death + 1) * each + 1;
+        for &conversation in &conversations {
+            until("all of a thread is stored", async || {
+                texts(&house, conversation).await.len() as u64 >= expected
+            })
+            .await;
+        }
+    }
+    let expected: Vec<u64> = (0..=deaths * each).collect();
+    for &conversation in &conversations {
+        assert_eq!(texts(&house, conversation).await, expected);
+    }
+    let sent = fake.lock().unwrap().sent();
+    println!(
+        "{} of {} answers were sent over {deaths} deaths",
+        sent.len(),
+        conversations.len() * deaths as usize
+    );
+    assert!(!sent.is_empty());
+    assert_eq!(sent.iter().collect::<BTreeSet<_>>().len(), sent.len(), "none is sent twice");
+    for conversation in conversations {
+        let of_it = sent.iter().filter_map(|text| text.strip_prefix(&format!("{conversation}-")));
+        let of_it: Vec<u64> = of_it.map(|death| death.parse().unwrap()).collect();
+        assert_eq!(of_it, (0..of_it.len() as u64).collect::<Vec<_>>(), "answers keep their order");
+    }
+}
+
+/// Files appear at a WebDAV server (WsgiDAV), and the service dies while it takes them.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_come_once() {
+    let (seed, deaths) = (number("MUSTER_FAULT_SEED", 1), number("MUSTER_FAULT_DEATHS", 2));
+    println!("MUSTER_FAULT_SEED={seed} MUSTER_FAULT_DEATHS={deaths}");
+    let (mut random, place) = (Random::new(&[seed]), tempfile::tempdir().unwrap());
+    let mut process = peer("dav.py").arg(place.path()).stderr(Stdio::null()).spawn().unwrap();
+    let first = BufReader::new(process.stdout.take().unwrap()).lines().next_line().await.unwrap().unwrap();
+    let url = format!("http://127.0.0.1:{}/dav", first.strip_prefix("listening ").unwrap());
+    let variables = [("MUSTER_CHANNELS_NETWORKS", "127.0.0.0/8"), ("MUSTER_CHANNELS_DRIVE_SECONDS", "1")];
+    let mut house = House::open_with(&variables).await;
+    let (crew, org) = (house.crew("shop").await, house.tenant.org);
+    let folder = json!({ "folder_id": "/", "url": url, "user": "agent", "pass": "secret" });
+    let body = json!({ "name": "Files", "transport": "DRIVE", "agent_id": crew.agent, "direction": "INBOUND", "drive": folder });
+    let channel = house.actor.post(&format!("/v1/org/{org}/channel"), body).await.expect(201);
+    let list = format!("/v1/org/{org}/channel/{}/whitelist", channel["id"]);
+    house.actor.post(&list, json!({ "origin_id": "folder" })).await.expect(200);
+    let link = "query($o: Id!, $c: Id!) { channel(orgId: $o, id: $c) { link { state } } }";
+    until("the first look is over", async || {
+        house.gql(link, json!({ "c": channel["id"] })).await["channel"]["link"]["state"] == "UP"
+    })
+    .await;
+    let each = 40_u64.div_ceil(deaths);
+    for death in 0..deaths {
+        for n in 0..each {
+            fs::write(place.path().join(format!("{death}-{n}.txt")), n.to_string()).unwrap();
+        }
+        sleep(Duration::from_millis(1_000 + random.below(2_000))).await;
+        house.falls_and_rises();
+    }
+    let page = format!("/v1/org/{org}/conversation?limit=100&offset=0");
+    let begun = found(async || {
+        let page = house.actor.get(&page).await.expect(200);
+        let begun: Vec<i64> = page["data"].as_array()?.iter().filter_map(|it| it["id"].as_i64()).collect();
+        (begun.len() as u64 == deaths * each).then_some(begun)
+    });
+    let messages =
+        "query($o: Id!, $c: Id!) { messages(orgId: $o, conversationId: $c, limit: 200) { data { role } } }";
+    for conversation in begun.await.expect("each file is a conversation") {
+        let read = house.gql(messages, json!({ "c": conversation })).await;
+        let from_outside = |message: &&Value| message["role"] == "USER";
+        let count = read["messages"]["data"].as_array().unwrap().iter().filter(from_outside).count();
+        assert_eq!(count, 1, "{conversation}");
     }
 }

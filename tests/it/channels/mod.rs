@@ -10,6 +10,7 @@ mod code_host;
 mod contacts;
 pub mod deliveries;
 mod discord;
+mod drive;
 mod edited;
 mod email_walkthrough;
 mod faults;

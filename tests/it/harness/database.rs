@@ -158,6 +158,8 @@ pub fn config(folder: &Path, url: &str) -> Config {
         ("MUSTER_CHANNELS_DISCORD_FILES_URL", "http://127.0.0.1:9/"),
         ("MUSTER_CHANNELS_GITHUB_URL", "http://127.0.0.1:9/"),
         ("MUSTER_CHANNELS_GITHUB_API_URL", "http://127.0.0.1:9/"),
+        ("MUSTER_CHANNELS_GOOGLE_API_URL", "http://127.0.0.1:9/"),
+        ("MUSTER_CHANNELS_GOOGLE_TOKENS_URL", "http://127.0.0.1:9/"),
         ("MUSTER_CHANNELS_TELEGRAM_URL", "http://127.0.0.1:9/"),
         ("MUSTER_CHANNELS_SLACK_URL", "http://127.0.0.1:9/api/"),
         ("MUSTER_CHANNELS_SLACK_FILES_URL", "http://127.0.0.1:9/"),

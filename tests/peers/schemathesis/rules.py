@@ -60,6 +60,8 @@ RULES = [
     (CHANNEL, "/is_active", "NOT_ALLOWED", "a channel at GitHub needs an account first"),
     *each(CHANNELS, ["/code_host/repos/#"], ["NOT_ALLOWED"], "owner/name, neither of them a dot or two"),
     (NEW_CHANNEL, "/drive/folder_id", "REQUIRED", "what its transport needs"),
+    *each(CHANNELS, ["/drive/user", "/drive/pass"], ["REQUIRED"], "what a WebDAV server needs"),
+    *each(CHANNELS, ["/drive/url"], ["NOT_ALLOWED"], "http or https, without a user"),
     *each(CHANNELS, ["/calendar/calendar_whitelist/#/id"], ["NOT_ALLOWED"], "each calendar once"),
     *each(CHANNELS, ["/calendar/url"], ["NOT_ALLOWED"], "an address"),
     *each(CHANNELS, ["/calendar/user", "/calendar/pass"], ["REQUIRED"], "a server's account, for the address that it was given for"),
@@ -143,6 +145,8 @@ EXAMPLES = [
             ("CODE_HOST", {"code_host": {"repos": ["../.."]}}),
             ("CODE_HOST", {"code_host": {"host": "not.the.operators"}}),
             ("DRIVE", {}),
+            ("DRIVE", {"drive": {"folder_id": "a", "url": "https://dav.example.org"}}),
+            ("DRIVE", {"drive": {"folder_id": "a", "url": "ftp://dav.example.org"}}),
             ("CALENDAR", {"calendar": CALENDAR}),
         ]
     ),

@@ -17,6 +17,8 @@ pub enum Config {
     CodeHost(Box<CodeHostConfig>),
     /// A Discord bot.
     Discord(DiscordConfig),
+    /// A shared folder.
+    Drive(DriveConfig),
     /// A mailbox.
     Email(Box<EmailConfig>),
     /// A Slack app.
@@ -34,6 +36,7 @@ impl Config {
             Self::Calendar(_) => Kind::Calendar,
             Self::CodeHost(_) => Kind::CodeHost,
             Self::Discord(_) => Kind::Discord,
+            Self::Drive(_) => Kind::Drive,
             Self::Email(_) => Kind::Email,
             Self::Slack(_) => Kind::Slack,
             Self::Telegram(_) => Kind::Telegram,
@@ -169,6 +172,31 @@ pub enum Attention {
 pub struct DiscordConfig {
     /// The bot's token.
     pub token: SecretString,
+}
+
+/// A shared folder.
+#[derive(Clone)]
+pub struct DriveConfig {
+    pub login: DriveLogin,
+    /// Identifies the folder: at Google its id, at WebDAV its path below the URL.
+    pub folder: String,
+    /// Its name for people.
+    pub folder_name: Option<String>,
+    /// Marks the names of our files at WebDAV. People see them, so the key protects nothing else.
+    pub id_key: SecretString,
+    /// Polling interval.
+    pub poll: Duration,
+}
+
+/// The drive of a folder, and our credential there.
+#[derive(Clone)]
+pub enum DriveLogin {
+    /// A person's account at Google.
+    Google(TokenSource),
+    /// A service account at Google: its key, a JSON document.
+    GoogleService(SecretString),
+    /// A WebDAV server. Guarded against private addresses.
+    WebDav { url: String, user: String, pass: SecretString },
 }
 
 /// A Telegram bot.

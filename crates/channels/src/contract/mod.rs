@@ -18,8 +18,9 @@ pub use self::memory::Unlimited;
 pub use self::{
     config::{
         Attention, CalendarAccount, CalendarConfig, CodeHostAccount, CodeHostConfig, CodeHostLogin,
-        CodeHostRules, Config, DiscordConfig, EmailConfig, GithubApp, GithubInstallation, MailServer,
-        SlackConfig, SlackInlet, SlackTokenError, Software, TelegramConfig, WebhookConfig,
+        CodeHostRules, Config, DiscordConfig, DriveConfig, DriveLogin, EmailConfig, GithubApp,
+        GithubInstallation, MailServer, SlackConfig, SlackInlet, SlackTokenError, Software, TelegramConfig,
+        WebhookConfig,
     },
     failure::{Cause, Failure, Refusal},
     inbound::{

@@ -15,6 +15,8 @@ pub enum Kind {
     CodeHost,
     /// Discord bots.
     Discord,
+    /// Shared folders, at Google Drive or by WebDAV.
+    Drive,
     /// Mailboxes, by IMAP and SMTP.
     Email,
     /// Slack apps.
@@ -27,10 +29,11 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Calendar,
         Self::CodeHost,
         Self::Discord,
+        Self::Drive,
         Self::Email,
         Self::Slack,
         Self::Telegram,

@@ -87,6 +87,13 @@ pub trait Transport: Send + Sync + 'static {
         Box::pin(async { Err(Failure::Refused(cause)) })
     }
 
+    /// Lists the folders in a folder of a drive: for people who choose one. `None`: the topmost ones.
+    fn folders<'a>(&'a self, parent: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Folder>, Failure>> {
+        let _ = parent;
+        let cause = "This channel's vendor has no folders.".into();
+        Box::pin(async { Err(Failure::Refused(cause)) })
+    }
+
     /// Shows a typing indicator, where the vendor has one, until the next message or until
     /// [`Abilities::typing`](super::Abilities::typing) has passed.
     fn typing<'a>(&'a self, target: &'a str) -> BoxFuture<'a, Result<(), Failure>> {

@@ -2,8 +2,7 @@
 //!
 //! An IP address in a URL is checked here, since the HTTP client resolves only names; a name is resolved once, every
 //! address is checked, and a checked one is connected to. Redirects are not followed and proxies of the environment are
-//! not used: both would bypass the checks. At most 64 KiB of a response's body are read, of a calendar server's
-//! 8 MiB.
+//! not used: both would bypass the checks. At most 64 KiB of a response's body are read, of a WebDAV server's 8 MiB.
 
 use std::{error::Error, io, net::SocketAddr, sync::Arc};
 

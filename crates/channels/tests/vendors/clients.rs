@@ -13,8 +13,10 @@ use serde_json::{Value, json};
 
 use crate::{
     discord::{begun, bot as discord_bot, listen, until},
+    drive::at_google,
     fakes::{
         discord::{self, discord},
+        drive::{self, drive},
         github,
         slack::{APP, BOT, envelope, slack},
         telegram::{TOKEN, refusal, said, telegram},
@@ -446,5 +448,45 @@ async fn octokit_sends_the_same_requests() {
     let [ours, mut theirs] = [us, them].map(|fake| loosely_all(&mut fake.lock().unwrap().asked));
     // That of a stranger.
     theirs.pop();
+    assert_eq!(ours, theirs);
+}
+
+/// Sends all requests of our transport for Google Drive in the order of `drive.mjs`.
+async fn talk_to_drive(at: SocketAddr) {
+    let drive = at_google(at, drive::TOKEN);
+    drive.probe().await.unwrap();
+    let (none, files) = (text(""), [file()]);
+    let put = drive.send(&Part { id: "d-2", files: &files, ..part(&none, "F1") }).await.unwrap();
+    let (first, second) = (text("Read"), text("Right"));
+    let receipt = drive.send(&part(&first, put.vendor_id.as_ref().unwrap())).await.unwrap();
+    drive.send(&part(&second, receipt.target.as_ref().unwrap())).await.unwrap();
+}
+
+#[tokio::test]
+async fn googles_client_sends_the_same_requests() {
+    let ((address, us), (another, them)) = (drive().await, drive().await);
+    let client = |token: &str| {
+        let mut client = on_this_machine(node("channels", "drive.mjs"));
+        client.args([&format!("http://{another}"), token]);
+        client
+    };
+    let expected = [
+        json!({"account": "agent@example.test", "me": true}),
+        json!({"folder": "Reports", "type": "application/vnd.google-apps.folder"}),
+        json!({"changes": 1, "moved": true}),
+        json!({"files": ["2026", "b.txt"]}),
+        json!({"put": ["b.txt"]}),
+        json!({"bytes": "bytes of b", "text": "bytes of b"}),
+        json!({"comment": "Read", "replies": ["Right"], "me": true}),
+        json!({"comments": 1}),
+    ];
+    assert_eq!(json_lines(client(drive::TOKEN), "").await, expected);
+    assert_eq!(json_lines(client("ya29.another"), "").await, [json!({"refused": 401})]);
+    talk_to_drive(address).await;
+    let [ours, theirs] = [us, them].map(|fake| {
+        let mut asked = std::mem::take(&mut fake.lock().unwrap().asked);
+        asked.retain(|(request, _)| request.starts_with("POST"));
+        asked
+    });
     assert_eq!(ours, theirs);
 }

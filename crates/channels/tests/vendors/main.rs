@@ -11,6 +11,7 @@ mod calendar;
 mod clients;
 mod code_host;
 mod discord;
+mod drive;
 mod email;
 mod email_faults;
 mod encrypted;
@@ -22,6 +23,7 @@ mod oauth;
 mod slack;
 mod support;
 mod telegram;
+mod webdav;
 mod webhook;
 
 use muster_testing::{aiosmtpd, caldav, dovecot, fakes, peers};

@@ -2,6 +2,7 @@
 //! libraries and with our transports; those of the control plane run the transports against them.
 
 pub mod discord;
+pub mod drive;
 pub mod github;
 pub mod google_calendar;
 pub mod slack;

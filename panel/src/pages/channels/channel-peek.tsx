@@ -16,6 +16,7 @@ import { Account } from './account'
 import { AlertRecipients } from './alert-recipients'
 import { Calendars } from './calendars'
 import { type Channel, ChannelQuery, DeleteChannel } from './channel'
+import { DriveFolder } from './drive-folder'
 import { Head } from './head'
 import { Incoming } from './incoming'
 import { LinkedChat } from './linked-chat'
@@ -45,6 +46,7 @@ export function ChannelPeek({ id, onClose }: { id: number; onClose: () => void }
         <div className="p-4">
           <Head channel={channel} />
           <Account channel={channel} />
+          <DriveFolder channel={channel} />
           <Refused channel={channel} />
           <Skipped channel={channel} />
           {receives && <Whitelist channel={channel} />}

@@ -15,6 +15,7 @@ export const ChannelFields = graphql(`
     providerAccount { connected providerEmail expiresAt }
     calendar { url user hasPass calendarWhitelist { id name } reminderLeadMinutes }
     codeHost { host installationId repos events listenScope rawPayload oauth { authorized userLogin expiresAt } }
+    drive { folderId folderName url user hasPass }
   }
 `)
 export const ChannelQuery = graphql(
@@ -87,6 +88,8 @@ export function hasSecret(channel: ChannelRecord, path: string): boolean {
       return channel.hasToken
     case 'calendar.pass':
       return channel.calendar?.hasPass ?? false
+    case 'drive.pass':
+      return channel.drive?.hasPass ?? false
     case 'email.imap.pass':
       return channel.email?.imap?.hasPass ?? false
     case 'email.smtp.pass':

@@ -1,9 +1,18 @@
 // The settings of each transport, as grouped fields for creating and editing channels.
 import type { BoundsKey } from '../../api/bounds'
 import { CODE_HOST } from './code-host'
+import { DRIVE } from './drive-fields'
 import type { SecretPart } from './tokens'
 
-export type Transport = 'TELEGRAM' | 'DISCORD' | 'SLACK' | 'EMAIL' | 'CODE_HOST' | 'CALENDAR' | 'WEBHOOK'
+export type Transport =
+  | 'TELEGRAM'
+  | 'DISCORD'
+  | 'SLACK'
+  | 'EMAIL'
+  | 'CODE_HOST'
+  | 'CALENDAR'
+  | 'DRIVE'
+  | 'WEBHOOK'
 export type Direction = 'BIDIRECTIONAL' | 'INBOUND' | 'OUTBOUND'
 
 interface Spec {
@@ -308,11 +317,21 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
     ],
     groups: WEBHOOK,
   },
+  DRIVE: {
+    label: 'Shared drive',
+    places: '“folder” for all comments in the folder.',
+    guide: '/docs/channels/drive.md',
+    setup: [
+      'Share the folder with an account of the agent’s own: a user of your server, a Google account, or a service account.',
+      'Enter the server’s address and an app password below, or leave them empty for Google.',
+      'After connecting, add “folder” to those who may write, and connect the Google account.',
+    ],
+    groups: DRIVE,
+  },
 }
 
 /** Transports that Muster does not support yet. Channels with them can only be made by programs, and carry nothing. */
 const PLANNED: Record<string, string> = {
-  DRIVE: 'Shared drive',
 }
 
 export const TRANSPORT_NAMES = Object.entries(TRANSPORTS).map(([value, { label }]) => ({ value, label }))

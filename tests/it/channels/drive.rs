@@ -1,0 +1,104 @@
+//! Drives through the whole service. Google is the fake that Google's own client takes for it.
+
+use muster::{base::enums::MessageRole, domain::deliveries};
+use serde_json::{Value, json};
+
+use crate::{
+    channels::{
+        at, connect, path,
+        probes::{app_with, whitelist},
+    },
+    conversations::messages::say,
+    harness::{
+        TestApp,
+        fakes::drive::{Shared, drive, refusal, service_account},
+        until,
+    },
+};
+
+const STORED: &str = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
+
+/// A folder whose files were read once.
+async fn connected() -> (TestApp, Shared, Value) {
+    let (address, fake) = drive().await;
+    let base: url::Url = format!("http://{address}/").parse().unwrap();
+    let app = app_with(address, |config| {
+        config.channels.google_api_url = base.clone();
+        config.channels.google_tokens_url = base;
+        config.channels.drive_seconds = 1;
+    })
+    .await;
+    let folder = json!({ "folder_id": "folder1", "folder_name": "Reports", "pass": service_account().await });
+    let body =
+        json!({ "name": "Files", "transport": "DRIVE", "agent_id": app.agent().await, "drive": folder });
+    let channel = connect(&app, body).await;
+    whitelist(&app, &channel, "folder").await;
+    app.service.ingest.listen();
+    let looked = "SELECT COUNT(*) FROM channel_listeners WHERE cursor IS NOT NULL";
+    until("the first look is over", async || app.column::<i64>(looked).await == [1]).await;
+    (app, fake, channel)
+}
+
+#[tokio::test]
+async fn files_and_comments_come_in_and_answers_go_out() {
+    let (app, fake, _) = connected().await;
+    fake.lock().unwrap().puts("F1", "plan.txt", "folder1", "abc");
+    until("the file is stored", async || app.column::<i64>(STORED).await == [1]).await;
+    assert_eq!(app.column::<Vec<u8>>("SELECT content FROM attachment_blobs").await, [b"abc"]);
+    fake.lock().unwrap().says("F1", "Bob, look");
+    let comment = fake.lock().unwrap().says("F1", "@agent@example.test check it");
+    until("the comment is stored", async || app.column::<i64>(STORED).await == [2]).await;
+    let refused = "SELECT origin_id || ' ' || reason FROM channel_refusals";
+    until("the other is counted", async || app.column::<String>(refused).await == ["name:Ada NOT_ADDRESSED"])
+        .await;
+    let thread = "SELECT id FROM conversations WHERE target = $1";
+    let target = format!("F1/{comment}");
+    let conversation: i64 = app.one(thread, vec![target.clone().into()]).await;
+    say(&app, conversation, MessageRole::Assistant, "It is right").await;
+    let file: i64 = app.one(thread, vec!["F1".into()]).await;
+    say(&app, file, MessageRole::Assistant, "I have read it").await;
+    until("both are sent", async || {
+        deliveries::send_due(&app.core).await.unwrap();
+        app.column::<String>("SELECT status FROM deliveries").await == ["SENT", "SENT"]
+    })
+    .await;
+    let mut sent = fake.lock().unwrap().sent();
+    sent.sort();
+    assert_eq!(sent, ["I have read it", "It is right"]);
+    // A reply to the answer is in the conversation of the file.
+    let own = fake.lock().unwrap().comments["F1"].last().unwrap()["id"].as_str().unwrap().to_owned();
+    fake.lock().unwrap().replies("F1", &own, "Thank you");
+    let said = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL AND conversation_id = $1";
+    until("it is there", async || app.one::<i64>(said, vec![file.into()]).await == 2).await;
+}
+
+#[tokio::test]
+async fn a_folder_is_chosen_and_a_revoked_key_is_noticed() {
+    let (app, fake, channel) = connected().await;
+    let folders = "query($o: Id!, $c: Id!, $p: String) { driveFolders(orgId: $o, id: $c, parent: $p) { folders { id name } problem } }";
+    let inner =
+        app.operator.gql(folders, json!({ "o": app.org, "c": channel["id"], "p": "folder1" })).await.data();
+    let expected = json!({ "folders": [{ "id": "folder2", "name": "2026" }], "problem": null });
+    assert_eq!(inner["driveFolders"], expected);
+    let refused = app.viewer.gql(folders, json!({ "o": app.org, "c": channel["id"] })).await;
+    assert_eq!(refused.code(), "PERMISSION_DENIED");
+    fake.lock().unwrap().answers.push_back(refusal(401, "authError", "Invalid Credentials"));
+    let shown = "query($o: Id!, $c: Id!) { channel(orgId: $o, id: $c) { inactiveReason } }";
+    until("the channel is off", async || {
+        let shown = app.viewer.gql(shown, json!({ "o": app.org, "c": channel["id"] })).await.data();
+        shown["channel"]["inactiveReason"] == "AUTH_FAILED"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stored_key_goes_to_no_other_server() {
+    let (app, _fake, channel) = connected().await;
+    let server = json!({ "drive": { "url": "https://dav.example", "user": "agent" } });
+    let refused = app.operator.patch(&at(&app, &channel), server).await;
+    assert_eq!(refused.violations(), [("/drive/pass", "REQUIRED")]);
+    let server = json!({ "folder_id": "a", "url": "https://dav.example" });
+    let body = json!({ "name": "x", "transport": "DRIVE", "agent_id": channel["agent_id"], "drive": server });
+    let refused = app.operator.post(&path(&app), body).await;
+    assert_eq!(refused.violations(), [("/drive/user", "REQUIRED"), ("/drive/pass", "REQUIRED")]);
+}
