@@ -679,7 +679,7 @@ CREATE TABLE channels (
     archived_at bigint,
     CONSTRAINT channels_code_host_listen_scope_check CHECK ((code_host_listen_scope = ANY (ARRAY['involved'::text, 'mentions'::text, 'all'::text]))),
     CONSTRAINT channels_direction_check CHECK ((direction = ANY (ARRAY['INBOUND'::text, 'OUTBOUND'::text, 'BIDIRECTIONAL'::text]))),
-    CONSTRAINT channels_inactive_reason_check CHECK ((inactive_reason = ANY (ARRAY['MANUAL'::text, 'AUTH_FAILED'::text, 'GONE'::text, 'DELIVERY_FAILING'::text, 'AGENT_ARCHIVED'::text, 'PLAN_LIMIT'::text, 'NOT_SUPPORTED'::text]))),
+    CONSTRAINT channels_inactive_reason_check CHECK ((inactive_reason = ANY (ARRAY['MANUAL'::text, 'AUTH_FAILED'::text, 'GONE'::text, 'DELIVERY_FAILING'::text, 'AGENT_ARCHIVED'::text, 'PLAN_LIMIT'::text]))),
     CONSTRAINT channels_scope_check CHECK ((scope = ANY (ARRAY['EXTERNAL'::text, 'INTERNAL'::text]))),
     CONSTRAINT channels_transport_check CHECK ((transport = ANY (ARRAY['TELEGRAM'::text, 'DISCORD'::text, 'SLACK'::text, 'EMAIL'::text, 'CODE_HOST'::text, 'WEBHOOK'::text, 'DRIVE'::text, 'CALENDAR'::text, 'INTERNAL'::text]))),
     CONSTRAINT channels_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents(organization_id, id),

@@ -76,7 +76,7 @@ CREATE TABLE channels (
     notify_conversation_id BIGINT,
     alert_recipient_user_ids JSON NOT NULL DEFAULT '[]',
     is_active BOOLEAN NOT NULL DEFAULT TRUE,
-    inactive_reason TEXT CHECK (inactive_reason IN ('MANUAL', 'AUTH_FAILED', 'GONE', 'DELIVERY_FAILING', 'AGENT_ARCHIVED', 'PLAN_LIMIT', 'NOT_SUPPORTED')),
+    inactive_reason TEXT CHECK (inactive_reason IN ('MANUAL', 'AUTH_FAILED', 'GONE', 'DELIVERY_FAILING', 'AGENT_ARCHIVED', 'PLAN_LIMIT')),
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,

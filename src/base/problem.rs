@@ -84,7 +84,7 @@ codes! {
     Conflict = "CONFLICT", CONFLICT, "Conflict",
         "Someone else changed the same record at the same time. Read it again and retry.";
     NotSupported = "NOT_SUPPORTED", CONFLICT, "Not supported",
-        "Muster can't carry messages over this transport yet, so its channels stay inactive.";
+        "The channel's vendor does not offer this, or the operator has not set it up.";
     AgentAlreadyRunning = "AGENT_ALREADY_RUNNING", CONFLICT, "Agent already running",
         "The agent is running, paused or stopping. Only a stopped or failed agent can be started, moved or deleted.";
     AgentNotRunning = "AGENT_NOT_RUNNING", CONFLICT, "Agent not running",

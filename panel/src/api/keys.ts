@@ -6,7 +6,7 @@ const names = (list: string) => list.trim().split(/\s+/)
 
 /** Types whose `id` is not unique: cached inside the record that contains them. */
 export const EMBEDDED = names(`
-  AgentAssignment ApprovalDecider ApprovalOption Change ChannelCalendarChoice CredentialField DriveFolder
+  AgentAssignment ApprovalDecider ApprovalOption Change ChannelCalendarChoice ChannelFolder CredentialField
   IssuedEventEndpoint IssuedServiceToken MessageHit NotifyConversation OfferedChoice ProvisionedServer SearchHit
 `)
 

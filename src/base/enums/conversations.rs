@@ -53,7 +53,6 @@ text_enum! {
         DeliveryFailing = "DELIVERY_FAILING": "Nothing could be sent for five days.",
         AgentArchived = "AGENT_ARCHIVED": "Its agent was deleted.",
         PlanLimit = "PLAN_LIMIT": "The plan allows fewer channels. Not applied yet.",
-        NotSupported = "NOT_SUPPORTED": "Muster can't carry messages over its transport yet.",
     }
 }
 

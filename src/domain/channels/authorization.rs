@@ -235,7 +235,7 @@ const fn remedy(transport: Transport) -> &'static str {
     }
 }
 
-pub(super) async fn find(scope: &Scope, id: ChannelId) -> Result<Model> {
+async fn find(scope: &Scope, id: ChannelId) -> Result<Model> {
     let found = connected(scope).filter(Column::Id.eq(id)).one(scope.core.db.read()).await?;
     found.ok_or_else(|| Problem::not_found("channel", id))
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ChangeOp, ChannelScope, InactiveReason, RecordKind},
+        enums::{ChangeOp, ChannelScope, RecordKind},
         ids::{AgentId, ChannelId},
         problem::{Code, Problem, Result},
         secret::SecretText,
@@ -161,17 +161,9 @@ fn connection_settings(channel: &Model) -> impl PartialEq + use<> {
 /// A channel that is activated, or becomes external, needs an existing agent and room in the plan.
 async fn check_use(tx: &Tx, before: &Model, after: &Model) -> Result<()> {
     let woken = after.is_active && !before.is_active;
-    match why_inactive(after).filter(|_| woken) {
-        Some(InactiveReason::NotSupported) => {
-            let detail =
-                format!("{} channels can't carry messages yet, so they stay inactive.", after.transport);
-            return Err(Problem::new(Code::NotSupported, detail));
-        }
-        Some(_) => {
-            let detail = "Connect an account first: on the channel's page, or by authorizeChannel.";
-            return Err(Problem::invalid_at("/is_active", "NOT_ALLOWED", detail));
-        }
-        None => {}
+    if woken && why_inactive(after).is_some() {
+        let detail = "Connect an account first: on the channel's page, or by authorizeChannel.";
+        return Err(Problem::invalid_at("/is_active", "NOT_ALLOWED", detail));
     }
     if woken && !agents::missing(tx, &[after.agent_id]).await?.is_empty() {
         return Err(Problem::new(Code::Archived, "The channel's agent has been deleted."));

@@ -17,7 +17,6 @@ mod create;
 mod edit;
 mod entity;
 mod filter;
-mod folders;
 mod input;
 mod instructions;
 mod mail_room;
@@ -43,7 +42,6 @@ pub use self::{
     check::HasConversation,
     create::create,
     edit::{BotReplaced, Edited, update},
-    folders::drive_folders,
     input::{
         ChannelCalendarChoiceInput, ChannelCalendarInput, ChannelCodeHostInput, ChannelDriveInput,
         ChannelEchoFilterInput, ChannelEmailInput, ChannelImapInput, ChannelSmtpInput, ChannelWebhookInput,

@@ -29,7 +29,7 @@ use crate::{
     domain::orgs::{self, Limit},
 };
 
-/// The vendor of a transport. `None`: Muster doesn't support it yet, or its messages stay in the panel.
+/// The vendor of a transport. `None`: its messages stay in the panel.
 pub(crate) const fn kind_of(transport: enums::Transport) -> Option<Kind> {
     match transport {
         enums::Transport::Calendar => Some(Kind::Calendar),
@@ -46,9 +46,6 @@ pub(crate) const fn kind_of(transport: enums::Transport) -> Option<Kind> {
 
 /// Why a channel can't be active. `None`: it can.
 pub(super) fn why_inactive(channel: &Model) -> Option<InactiveReason> {
-    if kind_of(channel.transport).is_none() {
-        return Some(InactiveReason::NotSupported);
-    }
     // A person's authorization shows who may use the installation.
     (is_github(channel) && !channel.code_host_oauth_authorized).then_some(InactiveReason::AuthFailed)
 }
@@ -58,7 +55,7 @@ pub(super) fn is_github(channel: &Model) -> bool {
     channel.transport == enums::Transport::CodeHost && channel.code_host_host.is_none()
 }
 
-/// Opens a channel. `None` if its transport can't carry messages yet, or it has no account.
+/// Opens a channel. `None`: its messages stay in the panel.
 ///
 /// # Errors
 /// A secret can't be opened, or is invalid for the transport.
@@ -156,7 +153,7 @@ impl OpenedSecrets {
     }
 }
 
-/// The transport's configuration. `None` if the transport can't carry messages yet, or the channel has no account.
+/// The transport's configuration. `None`: its messages stay in the panel.
 ///
 /// # Errors
 /// A secret is invalid for the transport.
@@ -168,10 +165,7 @@ pub(super) fn config(core: &Arc<Core>, channel: &Model, secrets: OpenedSecrets) 
         Kind::Webhook => Config::Webhook(Box::new(webhook(channel, secrets))),
         Kind::Email => Config::Email(Box::new(email(core, channel, secrets))),
         Kind::Discord => Config::Discord(DiscordConfig { token: token(secrets)? }),
-        Kind::Drive => match drive(core, channel, secrets) {
-            Some(drive) => Config::Drive(drive),
-            None => return Ok(None),
-        },
+        Kind::Drive => Config::Drive(drive(core, channel, secrets)),
         Kind::Slack => {
             Config::Slack(SlackConfig::parse(token(secrets)?.expose_secret()).map_err(Problem::internal)?)
         }
@@ -298,24 +292,23 @@ fn email(core: &Core, channel: &Model, secrets: OpenedSecrets) -> EmailConfig {
     }
 }
 
-/// `None`: the channel has neither a server nor an account.
-fn drive(core: &Arc<Core>, channel: &Model, secrets: OpenedSecrets) -> Option<DriveConfig> {
+fn drive(core: &Arc<Core>, channel: &Model, secrets: OpenedSecrets) -> DriveConfig {
     let user = channel.drive_user.clone().unwrap_or_default();
     let login = match (channel.drive_url.clone(), secrets.drive_pass) {
         (Some(url), pass) => DriveLogin::WebDav { url, user, pass: pass.unwrap_or_default() },
         (None, Some(key)) => DriveLogin::GoogleService(key),
-        (None, None) if channel.provider_connected => {
-            DriveLogin::Google(token_source(core, channel.organization_id, channel.id))
+        (None, None) => {
+            let tokens = || token_source(core, channel.organization_id, channel.id);
+            DriveLogin::Google(channel.provider_connected.then(tokens))
         }
-        (None, None) => return None,
     };
-    Some(DriveConfig {
+    DriveConfig {
         login,
         folder: channel.drive_folder_id.clone().unwrap_or_default(),
         folder_name: channel.drive_folder_name.clone(),
         id_key: id_key(core, channel),
         poll: Duration::from_secs(core.config.channels.drive_seconds),
-    })
+    }
 }
 
 /// Derived from the installation's key and the channel's id, so that neither tenants nor recipients of mails know it.

@@ -43,20 +43,11 @@ pub struct ChannelAuthorization {
 
 /// A folder of a drive.
 #[derive(SimpleObject)]
-pub struct DriveFolder {
+pub struct ChannelFolder {
     /// Identifies the folder, for `drive.folderId`.
     pub id: String,
     /// The name.
     pub name: String,
-}
-
-/// The folders in a folder of a drive.
-#[derive(SimpleObject)]
-pub struct DriveFolders {
-    /// The folders: at most 100.
-    pub folders: Vec<DriveFolder>,
-    /// Why they can't be listed.
-    pub problem: Option<String>,
 }
 
 /// SQL for the folded name of the channel's agent. Empty if it was deleted.
@@ -119,29 +110,6 @@ impl ChannelQuery {
         .await
     }
 
-    /// The folders in a folder of a DRIVE channel, as its account sees them: for choosing one.
-    #[graphql(directive = permit::apply(Permission::AgentEdit))]
-    async fn drive_folders(
-        &self,
-        ctx: &Context<'_>,
-        org_id: OrgId,
-        id: ChannelId,
-        #[graphql(desc = "The folder. Null: the topmost ones.", directive = bounds::apply(length(1, 1024)))]
-        parent: Option<String>,
-    ) -> Answer<DriveFolders> {
-        answer(async {
-            let scope = ctx.enter(org_id).await?;
-            let listed = Box::pin(channels::drive_folders(&scope, id, parent.as_deref())).await?;
-            let (folders, problem) = match listed {
-                Ok(folders) => (folders, None),
-                Err(why) => (Vec::new(), Some(why)),
-            };
-            let folders = folders.into_iter().map(|it| DriveFolder { id: it.id, name: it.name }).collect();
-            Ok(DriveFolders { folders, problem })
-        })
-        .await
-    }
-
     /// One channel.
     #[graphql(directive = permit::apply(Permission::AgentView))]
     async fn channel(&self, ctx: &Context<'_>, org_id: OrgId, id: ChannelId) -> Answer<One<Channel>> {
@@ -158,8 +126,26 @@ impl ChannelQuery {
     ) -> Answer<Vec<CalendarChoice>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let choices = Box::pin(channels::choices(&scope, id)).await?;
+            let choices = Box::pin(channels::choices(&scope, id, None)).await?;
             Ok(choices.into_iter().map(|one| CalendarChoice { id: one.id, name: Some(one.name) }).collect())
+        })
+        .await
+    }
+
+    /// The folders in a folder of a drive, from which people choose: at most 100. Its server is asked.
+    #[graphql(directive = permit::apply(Permission::AgentEdit))]
+    async fn channel_folders(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ChannelId,
+        #[graphql(desc = "The folder. Null: the topmost ones.", directive = bounds::apply(length(1, 1024)))]
+        parent: Option<String>,
+    ) -> Answer<Vec<ChannelFolder>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let choices = Box::pin(channels::choices(&scope, id, parent.as_deref())).await?;
+            Ok(choices.into_iter().map(|one| ChannelFolder { id: one.id, name: one.name }).collect())
         })
         .await
     }
@@ -174,7 +160,7 @@ impl ChannelQuery {
     ) -> Answer<Vec<String>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let choices = Box::pin(channels::choices(&scope, id)).await?;
+            let choices = Box::pin(channels::choices(&scope, id, None)).await?;
             Ok(choices.into_iter().map(|one| one.id).collect())
         })
         .await

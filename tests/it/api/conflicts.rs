@@ -197,7 +197,10 @@ async fn archived(setup: &mut Setup) {
             setup.refuses(&operation, "ARCHIVED", None).await;
         }
     }
-    setup.set("channels", "is_active = FALSE, transport = 'DRIVE'", setup.all.channels[0]).await;
+    // The operator has set up no GitHub App.
+    let authorized = "is_active = FALSE, transport = 'CODE_HOST', code_host_installation_id = 7, \
+        code_host_oauth_authorized = TRUE";
+    setup.set("channels", authorized, setup.all.channels[0]).await;
     setup.refuses("EditChannel", "NOT_SUPPORTED", Some(json!({ "is_active": true }))).await;
     setup.set("channels", "transport = 'WEBHOOK'", setup.all.channels[0]).await;
     setup.set("agents", "archived_at = 1", setup.all.agents[0]).await;

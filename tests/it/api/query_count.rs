@@ -10,6 +10,7 @@ use crate::harness::{Population, TestApp, Walker};
 const CONSTANT: &[&str] = &[
     "auditLog",
     "channelCalendars",
+    "channelFolders",
     "channelRepositories",
     "linkedChats",
     "modelPrices",

@@ -17,6 +17,8 @@ use crate::{
 };
 
 const STORED: &str = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
+const FOLDERS: &str =
+    "query($o: Id!, $c: Id!, $p: String) { channelFolders(orgId: $o, id: $c, parent: $p) { id name } }";
 
 /// A folder whose files were read once.
 async fn connected() -> (TestApp, Shared, Value) {
@@ -75,12 +77,10 @@ async fn files_and_comments_come_in_and_answers_go_out() {
 #[tokio::test]
 async fn a_folder_is_chosen_and_a_revoked_key_is_noticed() {
     let (app, fake, channel) = connected().await;
-    let folders = "query($o: Id!, $c: Id!, $p: String) { driveFolders(orgId: $o, id: $c, parent: $p) { folders { id name } problem } }";
     let inner =
-        app.operator.gql(folders, json!({ "o": app.org, "c": channel["id"], "p": "folder1" })).await.data();
-    let expected = json!({ "folders": [{ "id": "folder2", "name": "2026" }], "problem": null });
-    assert_eq!(inner["driveFolders"], expected);
-    let refused = app.viewer.gql(folders, json!({ "o": app.org, "c": channel["id"] })).await;
+        app.operator.gql(FOLDERS, json!({ "o": app.org, "c": channel["id"], "p": "folder1" })).await.data();
+    assert_eq!(inner["channelFolders"], json!([{ "id": "folder2", "name": "2026" }]));
+    let refused = app.viewer.gql(FOLDERS, json!({ "o": app.org, "c": channel["id"] })).await;
     assert_eq!(refused.code(), "PERMISSION_DENIED");
     fake.lock().unwrap().answers.push_back(refusal(401, "authError", "Invalid Credentials"));
     let shown = "query($o: Id!, $c: Id!) { channel(orgId: $o, id: $c) { inactiveReason } }";
@@ -89,6 +89,22 @@ async fn a_folder_is_chosen_and_a_revoked_key_is_noticed() {
         shown["channel"]["inactiveReason"] == "AUTH_FAILED"
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_drive_without_an_account_says_so() {
+    let app = TestApp::start().await;
+    let folder = json!({ "folder_id": "root" });
+    let body =
+        json!({ "name": "Files", "transport": "DRIVE", "agent_id": app.agent().await, "drive": folder });
+    let channel = connect(&app, body).await;
+    assert_eq!(channel["is_active"], true);
+    let warnings = "query($o: Id!, $c: Id!) { channel(orgId: $o, id: $c) { warnings } }";
+    let named = json!({ "o": app.org, "c": channel["id"] });
+    let shown = app.viewer.gql(warnings, named.clone()).await.data();
+    let warning = shown["channel"]["warnings"][0].as_str().unwrap();
+    assert!(warning.starts_with("No account is connected."), "{shown}");
+    assert_eq!(app.operator.gql(FOLDERS, named).await.code(), "UNAVAILABLE");
 }
 
 #[tokio::test]

@@ -364,18 +364,6 @@ async fn instructions_reach_only_the_channels_conversations() {
     assert!(both.ends_with("\nPromise nothing."), "{both}");
 }
 
-#[tokio::test]
-async fn transports_that_carry_nothing_yet_say_so() {
-    let (app, agent) = TestApp::with_agent().await;
-    let body =
-        json!({ "name": "Days", "transport": "DRIVE", "agent_id": agent, "drive": { "folder_id": "f1" } });
-    let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
-    assert_eq!((&made["is_active"], &made["inactive_reason"]), (&json!(false), &json!("NOT_SUPPORTED")));
-    let edit = format!("/v1/org/{}/channel/{}", app.org, made["id"]);
-    let refused = app.owner.patch(&edit, json!({ "is_active": true })).await;
-    assert_eq!(refused.expect(409)["code"], "NOT_SUPPORTED");
-}
-
 /// Files that come with messages are in memory until these are stored, so their bytes have a bound: of many such
 /// requests, those beyond the bound are asked to retry, and nothing is lost.
 #[tokio::test]

@@ -205,7 +205,7 @@ impl CalDav {
 }
 
 fn first<'a>(found: &'a Multistatus, property: &str) -> Option<&'a str> {
-    found.resources.iter().find_map(|resource| resource.property(property)).filter(|text| !text.is_empty())
+    found.resources.iter().find_map(|resource| resource.property(property))
 }
 
 fn is_event(calendar: &str, path: &str) -> bool {

@@ -58,7 +58,7 @@ pub struct Calendars {
 
 /// An account with calendars.
 enum Account {
-    CalDav(Box<CalDav>),
+    CalDav(CalDav),
     Google(Google),
 }
 
@@ -171,8 +171,8 @@ impl Calendars {
     pub fn new(config: CalendarConfig, network: &Network) -> Self {
         let account = match &config.account {
             CalendarAccount::CalDav { url, user, pass } => {
-                let client = DavClient::new(network.clone(), url.clone(), user.clone(), pass.clone());
-                Some(Account::CalDav(Box::new(CalDav::new(client))))
+                let client = DavClient::new(network, url.clone(), user.clone(), pass.clone());
+                Some(Account::CalDav(CalDav::new(client)))
             }
             CalendarAccount::Google(tokens) => {
                 tokens.clone().map(|tokens| Account::Google(Google::new(network, tokens)))
@@ -207,7 +207,7 @@ impl Transport for Calendars {
         Box::pin(self.identify())
     }
 
-    fn choices(&self) -> BoxFuture<'_, Result<Vec<Choice>, Failure>> {
+    fn choices<'a>(&'a self, _: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Choice>, Failure>> {
         Box::pin(async { self.account()?.calendars().await })
     }
 

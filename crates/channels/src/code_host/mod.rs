@@ -176,7 +176,7 @@ impl Transport for CodeHost {
         })
     }
 
-    fn choices(&self) -> BoxFuture<'_, Result<Vec<Choice>, Failure>> {
+    fn choices<'a>(&'a self, _: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Choice>, Failure>> {
         Box::pin(async {
             let found = match &self.inlet {
                 Inlets::Hooks(_) => hooks::repositories(&self.api).await?,

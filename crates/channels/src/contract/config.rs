@@ -191,8 +191,8 @@ pub struct DriveConfig {
 /// The drive of a folder, and our credential there.
 #[derive(Clone)]
 pub enum DriveLogin {
-    /// A person's account at Google.
-    Google(TokenSource),
+    /// A person's account at Google. `None`: none is connected yet.
+    Google(Option<TokenSource>),
     /// A service account at Google: its key, a JSON document.
     GoogleService(SecretString),
     /// A WebDAV server. Guarded against private addresses.

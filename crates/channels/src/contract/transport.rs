@@ -28,8 +28,10 @@ pub trait Transport: Send + Sync + 'static {
     /// its credentials changed.
     fn probe(&self) -> BoxFuture<'_, Result<Identity, Failure>>;
 
-    /// Lists what people choose from for the channel's settings, such as the account's calendars.
-    fn choices(&self) -> BoxFuture<'_, Result<Vec<Choice>, Failure>> {
+    /// Lists what people choose from for the channel's settings, such as the account's calendars. Of a drive's folders,
+    /// lists those in `parent`; `None`: the topmost ones.
+    fn choices<'a>(&'a self, parent: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Choice>, Failure>> {
+        let _ = parent;
         Box::pin(async { Ok(Vec::new()) })
     }
 
@@ -84,13 +86,6 @@ pub trait Transport: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<u64, Failure>> {
         let _ = (to, most);
         let cause = format!("{} can't be read from here.", file.name).into();
-        Box::pin(async { Err(Failure::Refused(cause)) })
-    }
-
-    /// Lists the folders in a folder of a drive: for people who choose one. `None`: the topmost ones.
-    fn folders<'a>(&'a self, parent: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Folder>, Failure>> {
-        let _ = parent;
-        let cause = "This channel's vendor has no folders.".into();
         Box::pin(async { Err(Failure::Refused(cause)) })
     }
 

@@ -2,33 +2,34 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header::CONTENT_TYPE};
 use jiff::Timestamp;
-use reqwest::Request;
+use reqwest::{Body, Request};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
 use super::Multistatus;
 use crate::{
     bounds,
-    contract::{Cause, Failure, Scope},
-    network::{HttpResponse, Network},
+    contract::{Cause, Failure, Scope, Spool},
+    network::{Guard, HttpResponse, Network},
 };
 
 /// A WebDAV server with an account there.
 #[derive(Clone)]
 pub struct DavClient {
-    network: Network,
-    url: String,
+    guard: Guard,
+    clock: fn() -> Timestamp,
+    pub url: String,
     pub user: String,
     pass: SecretString,
 }
 
 impl DavClient {
-    pub fn new(network: Network, url: String, user: String, pass: SecretString) -> Self {
-        Self { network, url, user, pass }
+    pub fn new(network: &Network, url: String, user: String, pass: SecretString) -> Self {
+        Self { guard: network.guard.clone(), clock: network.clock, url, user, pass }
     }
 
     pub fn now(&self) -> Timestamp {
-        (self.network.clock)()
+        (self.clock)()
     }
 
     /// The address of a resource. `href` is relative to the channel's address.
@@ -36,7 +37,7 @@ impl DavClient {
     /// # Errors
     /// It leads to another server.
     pub fn resolve(&self, href: &str) -> Result<Url, Failure> {
-        let base = self.network.guard.check(&self.url)?;
+        let base = self.guard.check(&self.url)?;
         let url = base.join(href).ok().filter(|url| url.origin() == base.origin());
         url.ok_or_else(|| Failure::Refused("The server refers to another server.".into()))
     }
@@ -72,37 +73,51 @@ impl DavClient {
         Ok(answer)
     }
 
+    /// Downloads a resource of at most `most` bytes. Returns its length.
+    pub async fn download(&self, href: &str, to: Spool<'_>, most: u64) -> Result<u64, Failure> {
+        let mut request = self.request(Method::GET, href, HeaderMap::new())?;
+        *request.timeout_mut() = Some(bounds::TRANSFER);
+        self.check_secrets(request.url()).await?;
+        self.guard.download(request, to, most).await
+    }
+
     /// Writes a resource, on a condition. The caller judges the status.
     pub async fn put(
         &self,
         href: &str,
         (condition, value): (HeaderName, &str),
-        media_type: &'static str,
-        content: String,
+        media_type: &str,
+        content: impl Into<Body>,
     ) -> Result<HttpResponse, Failure> {
-        let value = HeaderValue::from_str(value)
-            .map_err(|_| Failure::NotSent("The server's ETag is invalid.".into()))?;
-        let headers = [(condition, value), (CONTENT_TYPE, HeaderValue::from_static(media_type))];
+        let header = |value: &str| {
+            HeaderValue::from_str(value)
+                .map_err(|_| Failure::Refused("The ETag or the type is invalid.".into()))
+        };
+        let headers = [(condition, header(value)?), (CONTENT_TYPE, header(media_type)?)];
         let mut request = self.request(Method::PUT, href, headers.into_iter().collect())?;
         *request.body_mut() = Some(content.into());
+        *request.timeout_mut() = Some(bounds::TRANSFER);
         self.call(request).await
     }
 
     /// The failure that an answer means, unless it is a success.
     pub fn done<'a>(&self, answer: &'a HttpResponse) -> Result<&'a HttpResponse, Failure> {
         let status = answer.status.as_u16();
-        let cause = || Cause::from(format!("The server answered with status {status}."));
-        match status {
-            200..300 => Ok(answer),
-            401 => Err(Failure::Credentials("The server rejects the user or the password.".into())),
-            403 | 404 | 410 => Err(Failure::TargetGone(cause())),
+        let cause = |what: &str| Cause::from(format!("The server {what} (status {status})."));
+        Err(match status {
+            200..300 => return Ok(answer),
+            300..400 => Failure::Refused(cause("is at another address")),
+            401 => Failure::Credentials("The server rejects the user or the password.".into()),
+            404 | 409 | 410 => Failure::TargetGone(cause("has no such file or folder")),
+            // Locked; no space is left.
+            423 | 507 => Failure::NotSent(cause("can't write at the moment")),
             429 | 503 => {
                 let wait = answer.retry_after(self.now()).unwrap_or(bounds::RETRY);
-                Err(Failure::RateLimited { wait, scope: Scope::Channel, cause: cause() })
+                Failure::RateLimited { wait, scope: Scope::Channel, cause: cause("asks to wait") }
             }
-            300..500 => Err(Failure::Refused(cause())),
-            _ => Err(Failure::Unknown(cause())),
-        }
+            400..500 => Failure::Refused(cause("refuses this")),
+            _ => Failure::Unknown(cause("failed")),
+        })
     }
 
     async fn query(
@@ -124,18 +139,23 @@ impl DavClient {
     }
 
     fn request(&self, method: Method, href: &str, headers: HeaderMap) -> Result<Request, Failure> {
-        let request = self.network.guard.http().request(method, self.resolve(href)?).headers(headers);
+        let request = self.guard.http().request(method, self.resolve(href)?).headers(headers);
         let request = request.basic_auth(&self.user, Some(self.pass.expose_secret())).build();
         request.map_err(|_| Failure::Refused("The address can't be called.".into()))
     }
 
     async fn call(&self, request: Request) -> Result<HttpResponse, Failure> {
-        if !self.network.guard.may_have_secrets(request.url()).await? {
-            return Err(Failure::Refused(
-                "A password is only sent over TLS: the address must begin with https://.".into(),
-            ));
-        }
+        self.check_secrets(request.url()).await?;
         // As many bytes as a vendor's answer.
-        self.network.guard.call_within(request, 8 << 20).await
+        self.guard.call_within(request, 8 << 20).await
+    }
+
+    async fn check_secrets(&self, url: &Url) -> Result<(), Failure> {
+        if self.guard.may_have_secrets(url).await? {
+            return Ok(());
+        }
+        Err(Failure::Refused(
+            "A password is only sent over TLS: the address must begin with https://.".into(),
+        ))
     }
 }

@@ -1,4 +1,4 @@
-//! WebDAV (RFC 4918), as calendar servers speak it: calls to a server that tenants name, and its answers.
+//! WebDAV (RFC 4918): calls to a server that tenants name, and its answers.
 
 mod client;
 mod multistatus;

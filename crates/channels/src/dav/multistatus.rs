@@ -49,9 +49,9 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// The text of a property.
+    /// The text of a property, unless it is empty.
     pub fn property(&self, path: &str) -> Option<&str> {
-        self.all(path).next()
+        self.all(path).find(|text| !text.is_empty())
     }
 
     /// The texts of a property that is there several times.
@@ -61,7 +61,7 @@ impl Resource {
     }
 
     pub fn has(&self, path: &str) -> bool {
-        self.property(path).is_some()
+        self.all(path).next().is_some()
     }
 }
 
@@ -89,7 +89,10 @@ impl Multistatus {
                 }
                 // Entities of its own could expand without end.
                 Event::DocType(_) => return Err(unreadable()),
-                Event::Eof if builder.within.is_empty() => return Ok(builder.read),
+                Event::Eof if builder.within.is_empty() => {
+                    builder.read.resources.retain(|resource| !resource.href.is_empty());
+                    return Ok(builder.read);
+                }
                 Event::Eof => return Err(unreadable()),
                 Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
             }
@@ -194,10 +197,12 @@ mod tests {
     fn names_are_resolved_and_missing_properties_are_not_there() {
         let xml = r#"<?xml version="1.0"?><multistatus xmlns="DAV:" xmlns:x="urn:ietf:params:xml:ns:caldav">
             <response><href>/a/1%20b.ics</href><propstat><prop><getetag>"1&amp;&#50;"</getetag>
+            <lockdiscovery><activelock><lockroot><href>/elsewhere</href></lockroot></activelock></lockdiscovery>
             <resourcetype><collection/><x:calendar/></resourcetype><x:calendar-data><![CDATA[BEGIN:<A>]]></x:calendar-data>
             </prop><status>HTTP/1.1 200 OK</status></propstat><propstat><prop><displayname/></prop>
             <status>HTTP/1.1 404 Not Found</status></propstat></response>
             <response><href>/a/2.ics</href><status>HTTP/1.1 404 Not Found</status></response>
+            <response><status>HTTP/1.1 404 Not Found</status></response>
             <sync-token>urn:7</sync-token></multistatus>"#;
         let read = Multistatus::read(xml.as_bytes()).unwrap();
         assert_eq!(read.sync_token.as_deref(), Some("urn:7"));

@@ -3,11 +3,8 @@
 use std::{collections::VecDeque, time::Duration};
 
 use bytes::Bytes;
-use http::{
-    Method,
-    header::{CONTENT_TYPE, DATE},
-};
-use jiff::{Timestamp, fmt::rfc2822};
+use http::{Method, header::CONTENT_TYPE};
+use jiff::Timestamp;
 use reqwest::RequestBuilder;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -19,12 +16,14 @@ use super::{
 };
 use crate::{
     bounds,
-    contract::{Cause, Failure, Folder, Receipt, Scope, Spool},
+    contract::{Cause, Choice, Failure, Receipt, Scope, Spool},
     network::{HttpResponse, Network, VendorClient},
     oauth::TokenSource,
 };
 
 const PEER: &str = "Google";
+/// What is missing before anything can come in or go out.
+pub const NO_ACCOUNT: &str = "No account is connected. Connect a Google account, or set a service account's key or the address of a WebDAV server.";
 const FOLDER: &str = "application/vnd.google-apps.folder";
 /// Google's own documents, in forms that agents can read.
 static EXPORTS: [(&str, &str, &str); 4] = [
@@ -36,7 +35,8 @@ static EXPORTS: [(&str, &str, &str); 4] = [
 
 /// Whose access it is.
 pub enum Login {
-    Account(TokenSource),
+    /// `None`: none is connected yet.
+    Account(Option<TokenSource>),
     Service(ServiceAccount),
 }
 
@@ -78,6 +78,10 @@ impl Google {
         }
     }
 
+    pub fn has_account(&self) -> bool {
+        !matches!(self.login, Login::Account(None))
+    }
+
     pub async fn me(&self) -> Result<Me, Failure> {
         let said =
             self.get("drive/v3/about", &[("fields", "user(permissionId,displayName,emailAddress)")]).await?;
@@ -102,8 +106,7 @@ impl Google {
         let mut query = vec![("supportsAllDrives", "true")];
         query.extend(drive.map(|drive| ("driveId", drive)));
         let answer = self.call("drive/v3/changes/startPageToken", &query).await?;
-        let date = answer.headers.get(DATE).and_then(|date| rfc2822::parse(date.to_str().ok()?).ok());
-        let now = date.map_or_else(self.clock, |date| date.timestamp());
+        let now = answer.date().unwrap_or_else(self.clock);
         let said = self.read(&answer).await?;
         let token = said["startPageToken"].as_str().map(str::to_owned);
         token.map(|token| (token, now)).ok_or_else(|| unexpected("the position of changes"))
@@ -157,14 +160,14 @@ impl Google {
     }
 
     /// The folders in a folder. `None`: those of the account, and those shared with it.
-    pub async fn folders(&self, parent: Option<&str>) -> Result<Vec<Folder>, Failure> {
+    pub async fn folders(&self, parent: Option<&str>) -> Result<Vec<Choice>, Failure> {
         let place = match parent {
             Some(parent) => format!("'{}' in parents", identifier(parent)?),
             None => "('root' in parents or sharedWithMe)".to_owned(),
         };
         let found = self.list(&format!("{place} and mimeType = '{FOLDER}' and trashed = false")).await?;
         let folder = |found: &Value| {
-            Some(Folder { id: found["id"].as_str()?.to_owned(), name: found["name"].as_str()?.to_owned() })
+            Some(Choice { id: found["id"].as_str()?.to_owned(), name: found["name"].as_str()?.to_owned() })
         };
         Ok(found.iter().filter_map(folder).take(bounds::LIST).collect())
     }
@@ -312,7 +315,8 @@ impl Google {
             self.api.join(path).map_err(|_| Failure::NotSent("Google's address can't be used.".into()))?;
         url.query_pairs_mut().extend_pairs(query);
         let token = match &self.login {
-            Login::Account(tokens) => tokens().await?,
+            Login::Account(Some(tokens)) => tokens().await?,
+            Login::Account(None) => return Err(Failure::NotSent(NO_ACCOUNT.into())),
             Login::Service(account) => account.token(&self.vendor, &self.tokens, (self.clock)()).await?,
         };
         Ok(self.vendor.http.request(method, url).bearer_auth(token.expose_secret()))

@@ -27,17 +27,18 @@ use serde_json::Value;
 
 use self::{
     files::File,
-    google::{Google, Login},
+    google::{Google, Login, NO_ACCOUNT},
     service_account::ServiceAccount,
     webdav::WebDav,
 };
 use crate::{
     bounds,
     contract::{
-        Abilities, Action, ActionCall, Cause, Content, Cursor, Dialect, DriveConfig, DriveLogin, Event,
-        Failure, Files, Folder, Identity, Inlet, Kind, Limit, Longest, Part, Receipt, RemoteFile, Scope,
-        Sink, Spool, Traits, Transport, Unit,
+        Abilities, Action, ActionCall, Cause, Choice, Content, Cursor, Dialect, DriveConfig, DriveLogin,
+        Event, Failure, Files, Identity, Inlet, Kind, Limit, Longest, Part, Receipt, RemoteFile, Scope, Sink,
+        Spool, Traits, Transport, Unit,
     },
+    dav::DavClient,
     network::Network,
 };
 
@@ -180,7 +181,8 @@ impl Drive {
             DriveLogin::Google(tokens) => google(Login::Account(tokens)),
             DriveLogin::GoogleService(key) => google(Login::Service(ServiceAccount::new(key))),
             DriveLogin::WebDav { url, user, pass } => {
-                Backend::WebDav(WebDav::new(network, (url, user, pass), folder.clone(), id_key))
+                let client = DavClient::new(network, url, user, pass);
+                Backend::WebDav(WebDav::new(client, folder.clone(), id_key))
             }
         };
         let name = folder_name.unwrap_or_else(|| "the folder".to_owned());
@@ -204,6 +206,9 @@ impl Drive {
 
     async fn identify(&self) -> Result<Identity, Failure> {
         match &self.backend {
+            Backend::Google(google) if !google.has_account() => {
+                Ok(Identity { warnings: vec![NO_ACCOUNT.to_owned()], ..Identity::default() })
+            }
             Backend::Google(google) => {
                 let me = google.me().await?;
                 google.shared_drive().await?;
@@ -275,6 +280,15 @@ impl Transport for Drive {
         Box::pin(self.identify())
     }
 
+    fn choices<'a>(&'a self, parent: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Choice>, Failure>> {
+        Box::pin(async move {
+            match &self.backend {
+                Backend::Google(google) => google.folders(parent).await,
+                Backend::WebDav(dav) => dav.folders(parent.unwrap_or_default()).await,
+            }
+        })
+    }
+
     fn listen<'a>(
         &'a self,
         cursor: Option<Cursor>,
@@ -298,14 +312,5 @@ impl Transport for Drive {
         most: u64,
     ) -> BoxFuture<'a, Result<u64, Failure>> {
         Box::pin(self.download(file, to, most.min(TRAITS.largest_in)))
-    }
-
-    fn folders<'a>(&'a self, parent: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Folder>, Failure>> {
-        Box::pin(async move {
-            match &self.backend {
-                Backend::Google(google) => google.folders(parent).await,
-                Backend::WebDav(dav) => dav.folders(parent.unwrap_or_default()).await,
-            }
-        })
     }
 }

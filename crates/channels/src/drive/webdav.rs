@@ -1,16 +1,14 @@
-//! WebDAV (RFC 4918): Nextcloud, ownCloud, Apache and others. The server's address is a tenant's, so each call is guarded.
+//! Folders at a WebDAV server: Nextcloud, ownCloud, Apache and others.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use http::{
-    Method, StatusCode,
-    header::{CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH},
+    StatusCode,
+    header::{IF_MATCH, IF_NONE_MATCH},
 };
-use jiff::{Timestamp, fmt::rfc2822};
 use percent_encoding::percent_decode_str;
-use reqwest::RequestBuilder;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use url::Url;
 
 use super::{
@@ -19,44 +17,38 @@ use super::{
 };
 use crate::{
     bounds,
-    contract::{Cause, Failure, Folder, Receipt, Scope, Spool},
-    dav::listing::{Item, PROPFIND, read_listing},
-    network::{Guard, HttpResponse, Network},
+    contract::{Choice, Failure, Receipt, Spool},
+    dav::{DavClient, Resource},
+    network::parse_date,
 };
+
+/// The properties of files and folders.
+const PROPERTIES: &str =
+    "<d:resourcetype/><d:getetag/><d:getcontentlength/><d:getcontenttype/><d:getlastmodified/>";
 
 /// A folder at a WebDAV server.
 pub struct WebDav {
-    guard: Guard,
-    clock: fn() -> Timestamp,
-    url: String,
-    user: String,
-    pass: SecretString,
-    /// The path of the folder below the URL.
+    client: DavClient,
+    /// The path of the folder below the server's address.
     folder: String,
     /// Makes the names of our files.
     key: SecretString,
 }
 
 impl WebDav {
-    pub fn new(
-        network: &Network,
-        login: (String, String, SecretString),
-        folder: String,
-        key: SecretString,
-    ) -> Self {
-        let (url, user, pass) = login;
-        Self { guard: network.guard.clone(), clock: network.clock, url, user, pass, folder, key }
+    pub fn new(client: DavClient, folder: String, key: SecretString) -> Self {
+        Self { client, folder, key }
     }
 
     pub fn url(&self) -> &str {
-        &self.url
+        &self.client.url
     }
 
     /// Checks the login, and that the folder exists.
     pub async fn check(&self) -> Result<(), Failure> {
-        let listed = self.list(&self.folder_url(&self.folder)?, "0").await?;
-        let is_folder = listed.iter().any(|item| item.is_folder);
-        if is_folder { Ok(()) } else { Err(Failure::Refused("The path is that of a file.".into())) }
+        let listed = self.list(&self.folder_url(&self.folder)?, 0).await?;
+        let has_folder = listed.iter().any(is_folder);
+        if has_folder { Ok(()) } else { Err(Failure::Refused("The path is that of a file.".into())) }
     }
 
     /// All files of the folder and of those below it. Folders are listed one by one: few servers allow to list all at
@@ -65,23 +57,23 @@ impl WebDav {
         let mut folders = VecDeque::from([(Vec::<String>::new(), self.folder_url(&self.folder)?)]);
         let (mut files, mut entries) = (Vec::new(), 0);
         while let Some((path, url)) = folders.pop_front() {
-            let listed = match self.list(&url, "1").await {
+            let listed = match self.list(&url, 1).await {
                 // Removed meanwhile.
                 Err(Failure::TargetGone(_)) if !path.is_empty() => continue,
                 listed => listed?,
             };
-            for (name, item) in children(&url, listed)? {
+            for (name, resource) in children(&url, listed)? {
                 if is_temporary(&name) {
                     continue;
                 }
                 entries += 1;
                 check_count(entries)?;
                 let child = [&path[..], &[name]].concat();
-                if item.is_folder {
+                if is_folder(&resource) {
                     let url = with_segments(url.clone(), child.last().into_iter().map(String::as_str))?;
                     folders.push_back((child, as_folder(url)?));
                 } else {
-                    files.push(self.file(&child, item));
+                    files.push(self.file(&child, &resource));
                 }
             }
         }
@@ -89,11 +81,11 @@ impl WebDav {
     }
 
     /// The folders in a folder.
-    pub async fn folders(&self, parent: &str) -> Result<Vec<Folder>, Failure> {
+    pub async fn folders(&self, parent: &str) -> Result<Vec<Choice>, Failure> {
         let url = self.folder_url(parent)?;
-        let listed = self.list(&url, "1").await?;
-        let folders = children(&url, listed)?.into_iter().filter(|(_, item)| item.is_folder);
-        let folder = |(name, _): (String, Item)| Folder {
+        let listed = self.list(&url, 1).await?;
+        let folders = children(&url, listed)?.into_iter().filter(|(_, resource)| is_folder(resource));
+        let choice = |(name, _): (String, Resource)| Choice {
             id: if parent.is_empty() {
                 name.clone()
             } else {
@@ -101,16 +93,13 @@ impl WebDav {
             },
             name,
         };
-        Ok(folders.map(folder).take(bounds::LIST).collect())
+        Ok(folders.map(choice).take(bounds::LIST).collect())
     }
 
     /// Downloads a file.
     pub async fn download(&self, path: &str, to: Spool<'_>, most: u64) -> Result<u64, Failure> {
         let url = with_segments(self.folder_url(&self.folder)?, path.split('/'))?;
-        let request = self.request(Method::GET, url).timeout(bounds::TRANSFER);
-        let request = request.build().map_err(|_| unusable())?;
-        self.guard.check_encrypted(request.url()).await?;
-        self.guard.download(request, to, most).await
+        self.client.download(url.as_str(), to, most).await
     }
 
     /// Writes a file of ours, once for each delivery. Never replaces another one.
@@ -121,37 +110,37 @@ impl WebDav {
         media_type: &str,
         content: Bytes,
     ) -> Result<Receipt, Failure> {
-        let name = own_name(&self.key, id, name);
+        let (name, client) = (own_name(&self.key, id, name), &self.client);
         let url = with_segments(self.folder_url(&self.folder)?, [name.as_str()])?;
-        let put = |condition: HeaderName, value: &str| {
-            let request = self.request(Method::PUT, url.clone()).header(condition, value);
-            request.header(CONTENT_TYPE, media_type).timeout(bounds::TRANSFER).body(content.clone())
-        };
-        let answer = self.call(put(IF_NONE_MATCH, "*")).await?;
+        let mut answer = client.put(url.as_str(), (IF_NONE_MATCH, "*"), media_type, content.clone()).await?;
         if answer.status == StatusCode::PRECONDITION_FAILED {
             // An earlier attempt wrote it, or a part of it.
-            let written = self.list(&url, "0").await?.into_iter().next().unwrap_or_default();
-            if written.length != Some(content.len() as u64) {
-                let etag = written.etag.unwrap_or_else(|| "*".to_owned());
-                self.read(&self.call(put(IF_MATCH, &etag)).await?)?;
+            let listed = self.list(&url, 0).await?;
+            let property = |path: &str| listed.first().and_then(|written| written.property(path));
+            if property("d:getcontentlength") == Some(&*content.len().to_string()) {
+                return Ok(Receipt { vendor_id: Some(name), target: None });
             }
-        } else {
-            self.read(&answer)?;
+            let etag = property("d:getetag").unwrap_or("*");
+            answer = client.put(url.as_str(), (IF_MATCH, etag), media_type, content).await?;
         }
+        client.done(&answer)?;
         Ok(Receipt { vendor_id: Some(name), target: None })
     }
 
-    fn file(&self, path: &[String], item: Item) -> File {
+    fn file(&self, path: &[String], resource: &Resource) -> File {
         let (id, name) = (path.join("/"), path.last().cloned().unwrap_or_default());
-        let modified = item.modified.as_deref().and_then(|date| rfc2822::parse(date).ok());
+        let length = resource.property("d:getcontentlength");
+        let modified = resource.property("d:getlastmodified");
         // Apache calls the ETag of a file weak for a second.
-        let etag = item.etag.map(|etag| etag.trim_start_matches("W/").to_owned());
-        let version = etag.unwrap_or_else(|| format!("{:?} {:?}", item.length, item.modified));
+        let etag = resource.property("d:getetag").map(|etag| etag.trim_start_matches("W/").to_owned());
         File {
-            version,
-            media_type: item.media_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
-            size: item.length,
-            modified: modified.map(|date| date.timestamp()),
+            version: etag.unwrap_or_else(|| format!("{length:?} {modified:?}")),
+            media_type: resource
+                .property("d:getcontenttype")
+                .unwrap_or("application/octet-stream")
+                .to_owned(),
+            size: length.and_then(|length| length.parse().ok()),
+            modified: modified.and_then(parse_date),
             author: None,
             is_ours: is_own(&self.key, &name),
             handle: Some(id.clone()),
@@ -162,60 +151,32 @@ impl WebDav {
         }
     }
 
-    async fn list(&self, url: &Url, depth: &'static str) -> Result<Vec<Item>, Failure> {
-        let propfind = Method::from_bytes(b"PROPFIND").map_err(|_| unusable())?;
-        let request = self.request(propfind, url.clone()).header("depth", depth);
-        let answer = self.call(request.header(CONTENT_TYPE, "application/xml").body(PROPFIND)).await?;
-        self.read(&answer)?;
-        read_listing(&answer.body).map_err(Failure::Refused)
+    async fn list(&self, url: &Url, depth: u8) -> Result<Vec<Resource>, Failure> {
+        Ok(self.client.propfind(url.as_str(), depth, PROPERTIES).await?.resources)
     }
 
     fn folder_url(&self, path: &str) -> Result<Url, Failure> {
-        as_folder(with_segments(self.guard.check(&self.url)?, path.split('/'))?)
-    }
-
-    fn request(&self, method: Method, url: Url) -> RequestBuilder {
-        self.guard.http().request(method, url).basic_auth(&self.user, Some(self.pass.expose_secret()))
-    }
-
-    async fn call(&self, request: RequestBuilder) -> Result<HttpResponse, Failure> {
-        let request = request.build().map_err(|_| unusable())?;
-        self.guard.check_encrypted(request.url()).await?;
-        self.guard.call_up_to(request, 8 << 20).await
-    }
-
-    fn read(&self, answer: &HttpResponse) -> Result<(), Failure> {
-        let status = answer.status.as_u16();
-        let cause = |why: &str| Cause::from(format!("The WebDAV server {why} (status {status})."));
-        Err(match status {
-            200..300 => return Ok(()),
-            300..400 => Failure::Refused(cause("is at another address")),
-            401 => Failure::Credentials(cause("does not accept the user and password")),
-            404 | 409 | 410 => Failure::TargetGone(cause("does not have this file or folder")),
-            // Locked; no space is left.
-            423 | 507 => Failure::NotSent(cause("takes no file at the moment")),
-            429 | 503 => Failure::RateLimited {
-                wait: answer.retry_after((self.clock)()).unwrap_or(bounds::RETRY),
-                scope: Scope::Channel,
-                cause: cause("asks to wait"),
-            },
-            400..500 => Failure::Refused(cause("refuses this")),
-            _ => Failure::Unknown(cause("failed")),
-        })
+        as_folder(with_segments(self.client.resolve("")?, path.split('/'))?)
     }
 }
 
-/// The items directly in a folder, with their names. A listing names the folder itself, too: one of another folder must
+fn is_folder(resource: &Resource) -> bool {
+    resource.has("d:resourcetype/d:collection")
+}
+
+/// The resources directly in a folder, with their names. A listing names the folder itself, too: one of another folder must
 /// not pass for an empty one.
-fn children(folder: &Url, listed: Vec<Item>) -> Result<Vec<(String, Item)>, Failure> {
+fn children(folder: &Url, listed: Vec<Resource>) -> Result<Vec<(String, Resource)>, Failure> {
     let above = segments(folder).ok_or_else(unusable)?;
     let (mut children, mut is_of_folder) = (Vec::new(), false);
-    for item in listed {
-        let Some(mut path) = folder.join(&item.href).ok().and_then(|url| segments(&url)) else { continue };
+    for resource in listed {
+        let Some(mut path) = folder.join(&resource.href).ok().and_then(|url| segments(&url)) else {
+            continue;
+        };
         is_of_folder |= path == above;
         let Some(name) = path.pop() else { continue };
         if path == above && !name.contains('/') {
-            children.push((name, item));
+            children.push((name, resource));
         }
     }
     if is_of_folder { Ok(children) } else { Err(Failure::Refused("The server lists another folder.".into())) }
@@ -247,6 +208,7 @@ fn unusable() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dav::Multistatus;
 
     #[test]
     fn only_what_is_in_the_folder_is_listed() {
@@ -262,11 +224,15 @@ mod tests {
             "/dav/Shared%20files/g/deep.txt",
             "/dav/Shared%20files/%FF",
         ];
-        let items = hrefs.map(|href| Item { href: href.to_owned(), ..Item::default() });
-        let listed = children(&folder, items.clone().into()).unwrap();
-        let names: Vec<String> = listed.into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["a b.txt", "c", "d.txt"]);
-        assert!(children(&folder, items[1..].to_vec()).is_err());
+        let listed = |hrefs: &[&str]| {
+            let responses = hrefs.iter().map(|href| format!("<response><href>{href}</href></response>"));
+            let xml = format!("<multistatus xmlns=\"DAV:\">{}</multistatus>", responses.collect::<String>());
+            Multistatus::read(xml.as_bytes()).unwrap().resources
+        };
+        let names = children(&folder, listed(&hrefs)).unwrap().into_iter().map(|(name, _)| name);
+        assert_eq!(names.collect::<Vec<_>>(), ["a b.txt", "c", "d.txt"]);
+        assert!(children(&folder, listed(&hrefs[1..])).is_err());
+        assert!(children(&folder, Vec::new()).is_err());
     }
 
     #[test]

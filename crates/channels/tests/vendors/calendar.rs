@@ -244,7 +244,7 @@ async fn google_is_synchronized_over_pages_and_lost_positions() {
     };
     let put = |fake: &Shared, id: &str, title: &str| fake.lock().unwrap().put(event(id, title));
     put(&fake, "old00", "Old");
-    assert_eq!(calendar.choices().await.unwrap()[0].name, "Rota");
+    assert_eq!(calendar.choices(None).await.unwrap()[0].name, "Rota");
     let (sink, mut calls) = TestSink::new(99);
     listen(&*calendar, None, &sink, async {
         position(&mut calls).await;

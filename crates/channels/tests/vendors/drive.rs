@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures::FutureExt;
 use jiff::Timestamp;
 use muster_channels::{
-    ActionCall, Attachment, Config, Cursor, DriveConfig, DriveLogin, Event, Failure, Files, Folder, Inbound,
+    ActionCall, Attachment, Choice, Config, Cursor, DriveConfig, DriveLogin, Event, Failure, Files, Inbound,
     Link, Network, Part, Proof, Transport, oauth::TokenSource, open,
 };
 use secrecy::SecretString;
@@ -44,7 +44,7 @@ pub fn folder_in(network: &Network, login: DriveLogin, id: &str) -> Arc<dyn Tran
 pub fn at_google(address: SocketAddr, token: &'static str) -> Arc<dyn Transport> {
     let tokens: TokenSource =
         Arc::new(move || async move { Ok::<SecretString, Failure>(token.into()) }.boxed());
-    folder(DriveLogin::Google(tokens), "folder1", Some(address))
+    folder(DriveLogin::Google(Some(tokens)), "folder1", Some(address))
 }
 
 async fn drive() -> (Arc<dyn Transport>, Shared) {
@@ -225,12 +225,12 @@ async fn answers_to_files_are_comments_and_files_are_put_once() {
 #[tokio::test]
 async fn folders_are_offered() {
     let (drive, _fake) = drive().await;
-    let folder = |id: &str, name: &str| Folder { id: id.to_owned(), name: name.to_owned() };
+    let folder = |id: &str, name: &str| Choice { id: id.to_owned(), name: name.to_owned() };
     let (all, inner) =
         ([folder("folder1", "Reports"), folder("folder2", "2026")], [folder("folder2", "2026")]);
-    assert_eq!(drive.folders(None).await.unwrap(), all);
-    assert_eq!(drive.folders(Some("folder1")).await.unwrap(), inner);
-    assert!(matches!(drive.folders(Some("x' or 'y")).await, Err(Failure::Refused(_))));
+    assert_eq!(drive.choices(None).await.unwrap(), all);
+    assert_eq!(drive.choices(Some("folder1")).await.unwrap(), inner);
+    assert!(matches!(drive.choices(Some("x' or 'y")).await, Err(Failure::Refused(_))));
     let identity = drive.probe().await.unwrap();
     assert_eq!(
         (identity.handle.as_deref(), &identity.self_ids[..]),
@@ -298,7 +298,7 @@ async fn a_service_account_signs_in_with_its_key() {
     let login = DriveLogin::GoogleService(account.to_string().into());
     let drive = folder(login(), "folder1", Some(address));
     drive.probe().await.unwrap();
-    drive.folders(None).await.unwrap();
+    drive.choices(None).await.unwrap();
     let asked = fake.lock().unwrap().bodies("POST token");
     assert_eq!(asked.len(), 1, "the token is kept");
     let assertion = asked[0]["assertion"].as_str().unwrap().to_owned();

@@ -83,7 +83,7 @@ async fn only_an_authorization_that_reaches_it_proves_an_installation() {
     let identity = app.probe().await.unwrap();
     assert_eq!((identity.handle.as_deref(), identity.warnings), (Some("muster"), Vec::<String>::new()));
     assert_eq!(identity.self_ids, ["muster[bot]", "app/70"]);
-    let offered: Vec<_> = app.choices().await.unwrap().into_iter().map(|choice| choice.id).collect();
+    let offered: Vec<_> = app.choices(None).await.unwrap().into_iter().map(|choice| choice.id).collect();
     assert_eq!(offered, ["acme/shop"]);
     let refused = async |app: &dyn Transport| {
         let Err(Failure::Credentials(cause)) = app.probe().await else { panic!() };

@@ -13,7 +13,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
-use muster_channels::{ActionCall, Attachment, DriveLogin, Failure, Folder, Part, Transport};
+use muster_channels::{ActionCall, Attachment, Choice, DriveLogin, Failure, Part, Transport};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::{
@@ -186,10 +186,10 @@ async fn wrong_logins_paths_and_addresses() {
     );
     let gone = folder(login(&server.url, "secret"), "None", None);
     assert!(matches!(gone.listen(None, &TestSink::new(9).0).await, Err(Failure::Gone(_))));
-    let found = shared(&server).folders(None).await.unwrap();
-    let folder = |id: &str, name: &str| Folder { id: id.to_owned(), name: name.to_owned() };
+    let found = shared(&server).choices(None).await.unwrap();
+    let folder = |id: &str, name: &str| Choice { id: id.to_owned(), name: name.to_owned() };
     assert_eq!(found, [folder("Shared files", "Shared files")]);
-    let found = shared(&server).folders(Some("Shared files")).await.unwrap();
+    let found = shared(&server).choices(Some("Shared files")).await.unwrap();
     assert_eq!(found, [folder("Shared files/2026", "2026")]);
 }
 
@@ -226,7 +226,7 @@ async fn servers_that_limit_fail_or_hang() {
     }
     // A page instead of a listing.
     *status.lock().unwrap() = Some(207);
-    assert!(matches!(drive.probe().await, Err(Failure::Refused(_))));
+    assert!(matches!(drive.probe().await, Err(Failure::NotSent(_))));
     *status.lock().unwrap() = None;
     let (sink, mut calls) = TestSink::new(9);
     let down = async {

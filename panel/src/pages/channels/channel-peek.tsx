@@ -24,7 +24,7 @@ import { Refused } from './refused'
 import { Repositories, typedOf } from './repositories'
 import { General, TransportSection } from './sections'
 import { Skipped } from './skipped'
-import { groupsOf, isPlanned } from './transports'
+import { groupsOf } from './transports'
 import { Whitelist } from './whitelist'
 
 export function ChannelPeek({ id, onClose }: { id: number; onClose: () => void }) {
@@ -35,7 +35,7 @@ export function ChannelPeek({ id, onClose }: { id: number; onClose: () => void }
     on: ({ kind, id: changed }) => kind === 'CHANNEL' && changed === id,
   })
   const channel = data?.channel
-  const receives = channel && channel.direction !== 'OUTBOUND' && !isPlanned(channel.transport)
+  const receives = channel && channel.direction !== 'OUTBOUND'
   return (
     <Peek title={channel?.name ?? 'Channel'} onClose={onClose}>
       {error && !channel ? (

@@ -26,7 +26,13 @@ export const ChannelQuery = graphql(
 `,
   [ChannelFields],
 )
+export const ChannelCalendars = graphql(`
   query ChannelCalendars($orgId: Id!, $id: Id!) { channelCalendars(orgId: $orgId, id: $id) { id name } }
+`)
+export const ChannelFolders = graphql(`
+  query ChannelFolders($orgId: Id!, $id: Id!, $parent: String) {
+    channelFolders(orgId: $orgId, id: $id, parent: $parent) { id name }
+  }
 `)
 export const ChannelRepositories = graphql(`
   query ChannelRepositories($orgId: Id!, $id: Id!) { channelRepositories(orgId: $orgId, id: $id) }

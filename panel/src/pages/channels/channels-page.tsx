@@ -21,7 +21,7 @@ import { type Column, Table } from '../../ui/table'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import { ChannelState } from './state'
-import { DIRECTIONS, isPlanned, labelOf, transportName } from './transports'
+import { DIRECTIONS, labelOf, transportName } from './transports'
 
 const ChannelsQuery = graphql(`
   query Channels($orgId: Id!, $after: String, $limit: Int, $agentId: Id, $search: String, $active: Boolean) {
@@ -93,9 +93,7 @@ const COLUMNS: Column<Row>[] = [
     head: 'Last message',
     width: '7.5rem',
     from: 'md',
-    cell: ({ lastActivityAt, transport }) => (
-      <Time at={isPlanned(transport) ? null : lastActivityAt} none="–" />
-    ),
+    cell: ({ lastActivityAt }) => <Time at={lastActivityAt} none="–" />,
   },
 ]
 
@@ -184,9 +182,9 @@ export function ChannelsPage() {
                     action={create}
                     command={`curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n  -d '{"name": "support", "agent_id": 1, "transport": "TELEGRAM", "bot_token": "…"}' \\\n  ${location.origin}/v1/org/${org.id}/channel`}
                   >
-                    A channel connects an agent to a bot in Telegram, Discord or Slack, a mailbox, a code host, a calendar,
-                    a shared drive or a webhook. What people write there becomes a conversation here, and the
-                    answers go back to them.
+                    A channel connects an agent to a bot in Telegram, Discord or Slack, a mailbox, a code
+                    host, a calendar, a shared drive or a webhook. What people write there becomes a
+                    conversation here, and the answers go back to them.
                   </Empty>
                 )
               }

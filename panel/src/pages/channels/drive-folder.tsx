@@ -1,21 +1,15 @@
 // Chooses the folder of a drive among those that its account sees.
 import { FolderCheck, FolderOpen } from 'lucide-react'
 import { useState } from 'react'
-import { useClient } from 'urql'
-import { graphql } from '../../api/graphql'
+import { type CombinedError, useClient } from 'urql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
 import { Button } from '../../ui/button'
 import { Panel } from '../../ui/panel'
+import { ProblemView } from '../../ui/problem'
 import { Visible } from '../../ui/visible'
-import { type Channel, UpdateChannel } from './channel'
-
-const FoldersOf = graphql(`
-  query DriveFolders($orgId: Id!, $id: Id!, $parent: String) {
-    driveFolders(orgId: $orgId, id: $id, parent: $parent) { folders { id name } problem }
-  }
-`)
+import { type Channel, ChannelFolders, UpdateChannel } from './channel'
 
 interface Folder {
   id: string
@@ -25,26 +19,34 @@ interface Listed {
   /** The folders that were opened, the last one shown. */
   path: Folder[]
   folders: Folder[]
-  problem: string | null
+  error?: CombinedError
 }
 
+/** The choice, once there is an account. */
 export function DriveFolder({ channel }: { channel: Channel }) {
+  const { drive, providerAccount } = channel
+  const hasAccount = drive?.hasPass || providerAccount?.connected
+  return drive && hasAccount ? <Choose channel={channel} chosen={drive} /> : null
+}
+
+interface ChooseProps {
+  channel: Channel
+  chosen: NonNullable<Channel['drive']>
+}
+
+function Choose({ channel, chosen }: ChooseProps) {
   const { id: orgId } = useOrg()
   const client = useClient()
   const update = useAct(UpdateChannel)
   const [listed, show] = useState<Listed | null>(null)
   const [busy, setBusy] = useState(false)
-  if (!channel.drive) return null
   const open = async (path: Folder[]) => {
     setBusy(true)
     const variables = { orgId, id: channel.id, parent: path.at(-1)?.id ?? null }
-    const { data } = await client.query(FoldersOf, variables, { requestPolicy: 'network-only' }).toPromise()
+    const asked = client.query(ChannelFolders, variables, { requestPolicy: 'network-only' })
+    const { data, error } = await asked.toPromise()
     setBusy(false)
-    const { folders, problem } = data?.driveFolders ?? {
-      folders: [],
-      problem: 'The folders can’t be listed.',
-    }
-    show({ path, folders, problem })
+    show({ path, folders: data?.channelFolders ?? [], error })
   }
   const choose = async ({ id: folderId, name: folderName }: Folder) => {
     const input = { drive: { folderId, folderName } }
@@ -53,12 +55,11 @@ export function DriveFolder({ channel }: { channel: Channel }) {
     if (!error) show(null)
   }
   const current = listed?.path.at(-1)
-  const { folderId, folderName } = channel.drive
   return (
     <Panel title="Chosen folder" doc="channels/drive.md" about="New and changed files in it are messages.">
       <div className="flex flex-wrap items-center gap-2">
         <span className="grow text-sm">
-          <Visible text={folderName ?? folderId ?? 'None'} />
+          <Visible text={chosen.folderName ?? chosen.folderId ?? 'None'} />
         </span>
         <Gate on={channel} may="agent.edit">
           <Button icon={FolderOpen} busy={busy} onClick={() => void open([])}>
@@ -68,7 +69,7 @@ export function DriveFolder({ channel }: { channel: Channel }) {
       </div>
       {listed && (
         <div className="mt-3 flex flex-col items-start gap-2">
-          {listed.problem && <p className="text-sm">{listed.problem}</p>}
+          {listed.error && <ProblemView error={listed.error} retry={() => void open(listed.path)} />}
           {listed.folders.map((folder) => (
             <Button key={folder.id} icon={FolderOpen} onClick={() => void open([...listed.path, folder])}>
               {folder.name}

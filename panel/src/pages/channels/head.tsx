@@ -14,7 +14,7 @@ import { Visible } from '../../ui/visible'
 import { type Channel, UpdateChannel } from './channel'
 import { Guide } from './guide'
 import { ChannelState, isDisconnected, reasonOf } from './state'
-import { isPlanned, transportName } from './transports'
+import { transportName } from './transports'
 
 export function Head({ channel }: { channel: Channel }) {
   const { agent } = channel
@@ -25,7 +25,7 @@ export function Head({ channel }: { channel: Channel }) {
         <Fact name="State">
           <span className="flex flex-wrap items-center gap-2">
             <ChannelState {...channel} />
-            {!isPlanned(channel.transport) && <Toggle channel={channel} />}
+            <Toggle channel={channel} />
           </span>
         </Fact>
         <LinkState channel={channel} />
@@ -38,11 +38,9 @@ export function Head({ channel }: { channel: Channel }) {
         </Fact>
         <Bot channel={channel} />
         {channel.inboundPath && <Inlet channel={channel} path={channel.inboundPath} />}
-        {!isPlanned(channel.transport) && (
-          <Fact name="Last message">
-            <Time at={channel.lastActivityAt} none="none yet" />
-          </Fact>
-        )}
+        <Fact name="Last message">
+          <Time at={channel.lastActivityAt} none="none yet" />
+        </Fact>
         <Fact name="Created">
           <Time at={channel.createdAt} />
         </Fact>
@@ -57,9 +55,7 @@ function Problems({ channel }: { channel: Channel }) {
   const isDeaf = webhook !== null && !webhook.hasInboundSecret && direction !== 'OUTBOUND'
   return (
     <>
-      {!isActive && (
-        <Notice tone={isPlanned(channel.transport) ? 'info' : 'warn'}>{reasonOf(inactiveReason)}</Notice>
-      )}
+      {!isActive && <Notice tone="warn">{reasonOf(inactiveReason)}</Notice>}
       {isDisconnected(channel) && (
         <Notice tone="warn">
           <p>No messages come in at the moment. Muster keeps trying.</p>

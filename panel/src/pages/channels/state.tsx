@@ -42,12 +42,6 @@ const REASONS: Record<string, Reason> = {
     why: 'The other side says that the address no longer exists.',
     todo: `Correct the address below and switch the channel on, or delete the channel. ${WAITS}`,
   },
-  NOT_SUPPORTED: {
-    word: 'Not supported',
-    why: 'Muster does not support this transport yet.',
-    todo: 'The channel keeps its settings.',
-    isQuiet: true,
-  },
   AGENT_ARCHIVED: {
     word: 'Agent deleted',
     why: 'The agent was deleted.',

@@ -1,7 +1,7 @@
 // Chooses a new channel's transport, and lists the first steps at its vendor.
 import { Field } from '../../ui/field'
 import { Guide } from './guide'
-import { PLANNED_NAMES, TRANSPORT_NAMES, TRANSPORTS, type Transport } from './transports'
+import { TRANSPORT_NAMES, TRANSPORTS, type Transport } from './transports'
 
 interface Props {
   value: Transport
@@ -22,13 +22,6 @@ export function TransportChoice({ value, onValue }: Props) {
               {each.label}
             </option>
           ))}
-          <optgroup label="Planned" disabled>
-            {PLANNED_NAMES.map((each) => (
-              <option key={each.value} value={each.value}>
-                {each.label}
-              </option>
-            ))}
-          </optgroup>
         </select>
       </Field>
       <div className="rounded-card bg-sunken px-4 py-3 text-sm">

@@ -1,7 +1,9 @@
 // The settings of each transport, as grouped fields for creating and editing channels.
 import type { BoundsKey } from '../../api/bounds'
+import { CALENDAR } from './calendar'
 import { CODE_HOST } from './code-host'
-import { DRIVE } from './drive-fields'
+import { DRIVE } from './drive'
+import { EMAIL } from './email'
 import type { SecretPart } from './tokens'
 
 export type Transport =
@@ -38,79 +40,6 @@ export interface Group {
   /** Not needed for channels with only this direction. */
   notFor?: Direction
 }
-
-const MAIL: Group[] = [
-  {
-    title: 'Fetching mail',
-    about: 'The IMAP mailbox that people write to.',
-    notFor: 'OUTBOUND',
-    fields: [
-      {
-        kind: 'text',
-        path: 'email.imap.host',
-        label: 'IMAP host',
-        placeholder: 'imap.example.com',
-        bounds: 'ChannelImapInput.host',
-      },
-      {
-        kind: 'number',
-        path: 'email.imap.port',
-        label: 'IMAP port',
-        initial: 993,
-        bounds: 'ChannelImapInput.port',
-      },
-      { kind: 'text', path: 'email.imap.user', label: 'IMAP user', bounds: 'ChannelImapInput.user' },
-      { kind: 'secret', path: 'email.imap.pass', label: 'IMAP password' },
-      { kind: 'flag', path: 'email.imap.tls', label: 'The connection must be encrypted (TLS)' },
-      {
-        kind: 'text',
-        path: 'email.authservId',
-        label: 'Server that verifies senders',
-        hint: 'The name that the mailbox’s server writes into “Authentication-Results”. Mails whose sender it does not verify are refused. Without it, anyone can forge a sender.',
-        placeholder: 'mx.example.com',
-        optional: true,
-        bounds: 'ChannelEmailInput.authservId',
-      },
-    ],
-  },
-  {
-    title: 'Sending mail',
-    about: 'The SMTP server that sends the answers.',
-    notFor: 'INBOUND',
-    fields: [
-      {
-        kind: 'text',
-        path: 'email.smtp.host',
-        label: 'SMTP host',
-        placeholder: 'smtp.example.com',
-        bounds: 'ChannelSmtpInput.host',
-      },
-      {
-        kind: 'number',
-        path: 'email.smtp.port',
-        label: 'SMTP port',
-        initial: 587,
-        bounds: 'ChannelSmtpInput.port',
-      },
-      {
-        kind: 'text',
-        path: 'email.smtp.from',
-        label: 'Sender',
-        placeholder: 'help@example.com',
-        bounds: 'ChannelSmtpInput.from',
-      },
-      {
-        kind: 'text',
-        path: 'email.smtp.user',
-        label: 'SMTP user',
-        optional: true,
-        hint: 'A relay may not need one.',
-        bounds: 'ChannelSmtpInput.user',
-      },
-      { kind: 'secret', path: 'email.smtp.pass', label: 'SMTP password', optional: true },
-    ],
-  },
-]
 
 const WEBHOOK: Group[] = [
   {
@@ -171,45 +100,6 @@ const WEBHOOK: Group[] = [
   },
 ]
 
-const CALENDAR: Group[] = [
-  {
-    title: 'CalDAV server',
-    about: 'Leave it empty for Google calendars: connect the account after creating the channel.',
-    fields: [
-      {
-        kind: 'text',
-        path: 'calendar.url',
-        label: 'Address',
-        placeholder: 'https://cloud.example.com/remote.php/dav/',
-        optional: true,
-        bounds: 'ChannelCalendarInput.url',
-      },
-      {
-        kind: 'text',
-        path: 'calendar.user',
-        label: 'User',
-        hint: 'With its e-mail address, invitations can be answered.',
-        optional: true,
-        bounds: 'ChannelCalendarInput.user',
-      },
-      { kind: 'secret', path: 'calendar.pass', label: 'Password', optional: true },
-    ],
-  },
-  {
-    title: 'Reminders',
-    fields: [
-      {
-        kind: 'number',
-        path: 'calendar.reminderLeadMinutes',
-        label: 'Minutes before an event',
-        hint: 'The agent gets a message then. Empty: it gets none.',
-        optional: true,
-        bounds: 'ChannelCalendarInput.reminderLeadMinutes',
-      },
-    ],
-  },
-]
-
 interface TransportWords {
   label: string
   groups: Group[]
@@ -223,7 +113,6 @@ interface TransportWords {
   guide: string
 }
 
-/** The transports that carry messages. */
 export const TRANSPORTS: Record<Transport, TransportWords> = {
   TELEGRAM: {
     label: 'Telegram',
@@ -281,7 +170,7 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
       'Allow IMAP and SMTP for it. Some providers need an app password.',
       'Enter both servers below.',
     ],
-    groups: MAIL,
+    groups: EMAIL,
   },
   CODE_HOST: {
     label: 'Code host',
@@ -306,17 +195,6 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
     ],
     groups: CALENDAR,
   },
-  WEBHOOK: {
-    label: 'Webhook',
-    labels: 'The “labels” of a message.',
-    guide: '/docs/channels/webhook.md',
-    setup: [
-      'Choose a secret for each direction, for example with “openssl rand -base64 32”.',
-      'Give your program the same secrets: it signs its messages, and verifies the agent’s.',
-      'After connecting, the channel shows the address for incoming messages.',
-    ],
-    groups: WEBHOOK,
-  },
   DRIVE: {
     label: 'Shared drive',
     places: '“folder” for all comments in the folder.',
@@ -328,25 +206,29 @@ export const TRANSPORTS: Record<Transport, TransportWords> = {
     ],
     groups: DRIVE,
   },
-}
-
-/** Transports that Muster does not support yet. Channels with them can only be made by programs, and carry nothing. */
-const PLANNED: Record<string, string> = {
+  WEBHOOK: {
+    label: 'Webhook',
+    labels: 'The “labels” of a message.',
+    guide: '/docs/channels/webhook.md',
+    setup: [
+      'Choose a secret for each direction, for example with “openssl rand -base64 32”.',
+      'Give your program the same secrets: it signs its messages, and verifies the agent’s.',
+      'After connecting, the channel shows the address for incoming messages.',
+    ],
+    groups: WEBHOOK,
+  },
 }
 
 export const TRANSPORT_NAMES = Object.entries(TRANSPORTS).map(([value, { label }]) => ({ value, label }))
-export const PLANNED_NAMES = Object.entries(PLANNED).map(([value, label]) => ({ value, label }))
 
-const SUPPORTED: Record<string, TransportWords | undefined> = TRANSPORTS
-export const transportName = (transport: string) =>
-  SUPPORTED[transport]?.label ?? PLANNED[transport] ?? 'Panel'
-export const isPlanned = (transport: string) => transport in PLANNED
-export const guideOf = (transport: string): string | undefined => SUPPORTED[transport]?.guide
-export const labelsOf = (transport: string): string | undefined => SUPPORTED[transport]?.labels
-export const placesOf = (transport: string): string | undefined => SUPPORTED[transport]?.places
+const KNOWN: Record<string, TransportWords | undefined> = TRANSPORTS
+export const transportName = (transport: string) => KNOWN[transport]?.label ?? 'Panel'
+export const guideOf = (transport: string): string | undefined => KNOWN[transport]?.guide
+export const labelsOf = (transport: string): string | undefined => KNOWN[transport]?.labels
+export const placesOf = (transport: string): string | undefined => KNOWN[transport]?.places
 /** The settings that a channel with this direction needs. */
 export const groupsOf = (transport: string, direction: Direction): Group[] =>
-  (SUPPORTED[transport]?.groups ?? []).filter(({ notFor }) => notFor !== direction)
+  (KNOWN[transport]?.groups ?? []).filter(({ notFor }) => notFor !== direction)
 
 export const DIRECTIONS = [
   { value: 'BIDIRECTIONAL', label: 'Both ways' },

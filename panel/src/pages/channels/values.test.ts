@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { boundsOf } from '../../api/bounds'
-import { type Direction, type FieldSpec, groupsOf, isPlanned, TRANSPORTS } from './transports'
+import { type Direction, type FieldSpec, groupsOf, TRANSPORTS } from './transports'
 import { initialOf, inputOf, missing, storedOf } from './values'
 
 test('paths become the objects that the service takes', () => {
@@ -31,14 +31,12 @@ test('a required field is named when it is empty, and tokens are complete or mis
   expect(missing(field('email.imap.port'), null)).toMatch(/empty/)
 })
 
-test('a direction hides what it does not need, and what is planned has no settings', () => {
+test('a direction hides what it does not need', () => {
   const titles = (transport: string, direction: Direction) =>
     groupsOf(transport, direction).map(({ title }) => title)
   expect(titles('WEBHOOK', 'INBOUND')).toEqual(['Receiving'])
   expect(titles('WEBHOOK', 'OUTBOUND')).toEqual(['Sending'])
   expect(titles('WEBHOOK', 'BIDIRECTIONAL')).toHaveLength(2)
-  expect(titles('DRIVE', 'BIDIRECTIONAL')).toEqual([])
-  expect([isPlanned('DRIVE'), isPlanned('CALENDAR')]).toEqual([true, false])
 })
 
 test('each transport is set up in three steps, and its guide exists', () => {

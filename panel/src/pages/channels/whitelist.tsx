@@ -13,7 +13,6 @@ import { TextInput } from '../../ui/inputs'
 import { Panel } from '../../ui/panel'
 import { Visible } from '../../ui/visible'
 import { AddOrigin, type Channel, RemoveOrigin } from './channel'
-import { isPlanned } from './transports'
 
 export function Whitelist({ channel }: { channel: Channel }) {
   const { id: orgId } = useOrg()
@@ -95,9 +94,9 @@ export function Whitelist({ channel }: { channel: Channel }) {
   )
 }
 
-function aboutOf({ whitelist, transport, direction, webhook }: Channel): string {
+function aboutOf({ whitelist, direction, webhook }: Channel): string {
   if (whitelist.length > 0) return 'Only these senders reach the agent through this channel.'
-  if (direction === 'OUTBOUND' || isPlanned(transport)) return 'The list is empty.'
+  if (direction === 'OUTBOUND') return 'The list is empty.'
   if (webhook) {
     const isOpen = webhook.hasInboundSecret
     return isOpen ? 'The list is empty: every signed message is accepted.' : 'The list is empty.'
