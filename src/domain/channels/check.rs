@@ -306,13 +306,11 @@ fn check_required_calendar(before: &Model, after: &Model, secrets: &Secrets, mis
     if after.calendar_url.is_none() {
         return;
     }
-    let why = "the channel signs in at the CalDAV server.";
-    missing.require(after.calendar_user.is_some(), "/calendar/user", why);
+    missing.require(after.calendar_user.is_some(), "/calendar/user", "the server asks for it.");
     // Otherwise an editor could have the stored password sent to their own server.
-    let moved = before.calendar_url.is_some() && before.calendar_url != after.calendar_url;
-    let pass = has(&secrets.calendar_pass, before.calendar_pass_sealed.as_ref());
-    let why = if moved { "a stored password is only used with the address it was set for." } else { why };
-    missing.require(pass && !(moved && secrets.calendar_pass.is_undefined()), "/calendar/pass", why);
+    let is_moved = before.calendar_url != after.calendar_url && secrets.calendar_pass.is_undefined();
+    let pass = has(&secrets.calendar_pass, before.calendar_pass_sealed.as_ref()) && !is_moved;
+    missing.require(pass, "/calendar/pass", "it is only used with the server it was set for.");
 }
 
 /// Refuses references to records that the organization doesn't have.

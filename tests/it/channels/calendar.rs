@@ -101,6 +101,11 @@ async fn a_servers_password_is_checked_and_only_used_there() {
     };
     let moved = edit(json!({ "url": "https://other.example/" })).await;
     assert_eq!(moved.violations(), [("/calendar/pass", "REQUIRED")]);
+    // Nor in two steps.
+    edit(json!({ "url": null })).await.expect(200);
+    let moved = edit(json!({ "url": "https://other.example/" })).await;
+    assert_eq!(moved.violations(), [("/calendar/pass", "REQUIRED")]);
+    edit(json!({ "url": server.url, "pass": PASSWORD })).await.expect(200);
     assert_eq!(edit(json!({ "user": null })).await.violations(), [("/calendar/user", "REQUIRED")]);
     assert_eq!(edit(json!({ "url": "file:///etc" })).await.violations()[0], ("/calendar/url", "NOT_ALLOWED"));
     // Later the password is changed there.

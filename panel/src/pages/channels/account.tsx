@@ -29,9 +29,9 @@ export function Account({ channel }: { channel: Channel }) {
   const [authorize, disconnect] = [useAct(AuthorizeChannel), useAct(DisconnectChannel)]
   const [asking, ask] = useState(false)
   const vendor = ACCOUNTS[channel.transport]
-  const { providerAccount, codeHost, drive } = channel
+  const { providerAccount, calendar, codeHost, drive } = channel
   // A server, or a key, needs no account.
-  if (!vendor || codeHost?.host || drive?.url || drive?.hasPass) return null
+  if (!vendor || calendar?.url || codeHost?.host || drive?.url || drive?.hasPass) return null
   const isConnected = providerAccount?.connected || codeHost?.oauth?.authorized
   const name = providerAccount?.providerEmail ?? codeHost?.oauth?.userLogin
   const endsAt = providerAccount?.expiresAt ?? codeHost?.oauth?.expiresAt
