@@ -7,13 +7,16 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use muster::{
-    base::{enums::ApprovalKind, ids::ConversationId},
+    base::{
+        enums::ApprovalKind,
+        ids::{ConversationId, OrgId},
+    },
     domain::approvals::NewApproval,
 };
 
 use crate::{
     approvals::raise,
-    harness::{Actor, PATIENCE, Socket as Client, TestApp, introduction},
+    harness::{Actor, PATIENCE, Socket as Client, TestApp, introduction, until},
 };
 
 const WATCH: &str = "subscription($o: Id!) { agentChanged(orgId: $o) { id status server { name } } }";
@@ -242,11 +245,16 @@ impl Client {
         next["payload"]["data"]["seen"].clone()
     }
 
-    async fn refused(&mut self, query: &str, variables: Value) -> Value {
+    /// An operation's answer. Nothing else comes before its end.
+    async fn answer(&mut self, query: &str, variables: Value) -> Value {
         self.subscribe("1", query, variables).await;
-        let refused = self.next().await;
+        let next = self.next().await;
         assert_eq!(self.next().await, json!({"type": "complete", "id": "1"}));
-        refused["payload"]["errors"][0]["extensions"]["code"].clone()
+        next["payload"].clone()
+    }
+
+    async fn refused(&mut self, query: &str, variables: Value) -> Value {
+        self.answer(query, variables).await["errors"][0]["extensions"]["code"].clone()
     }
 }
 
@@ -352,7 +360,7 @@ async fn conversations_are_seen_over_server_sent_events() {
 
 #[tokio::test]
 async fn a_sockets_operations_share_one_budget_and_return_it() {
-    let app = TestApp::start().await;
+    let app = TestApp::start_with(|config| config.limits.request_timeout_seconds = PATIENCE.as_secs()).await;
     let first = app.agent().await;
     let more = "INSERT INTO agents (organization_id, server_id, image_id, name, name_folded, created_at, updated_at) \
                 SELECT organization_id, server_id, image_id, name || $2, name_folded || $2, created_at, updated_at FROM agents WHERE id = $1";
@@ -361,46 +369,40 @@ async fn a_sockets_operations_share_one_budget_and_return_it() {
     }
     app.execute("UPDATE agents SET description = $1", vec!["x".repeat(256 << 10).into()]).await;
     let agents: Vec<i64> = app.column("SELECT id FROM agents ORDER BY id").await;
-    // A password that takes a second or more to compare: for that long its operation holds the earlier answers.
-    app.user("slow@example.org", true).await;
-    let slow =
-        "$argon2id$v=19$m=19456,t=100,p=1$c2FsdHNhbHRzYWx0$MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI";
-    let sql = "UPDATE users SET password_hash = $1 WHERE email = 'slow@example.org'";
-    app.execute(sql, vec![slow.into()]).await;
-    let held = |agent: i64| {
-        format!(
-            "mutation {{ large: startAgent(orgId: {}, id: {agent}) {{ server {{ agents {{ description }} }} }} \
-             slow: signIn(email: \"slow@example.org\", password: \"a guess\") {{ accessToken }} }}",
-            app.org
-        )
+    let org = app.org;
+    let large = |agent: i64| {
+        format!("large: startAgent(orgId: {org}, id: {agent}) {{ server {{ agents {{ description }} }} }}")
     };
-    let mut client = Client::of(&app.operator).await;
-    client.subscribe("0", &held(agents[0]), json!({})).await;
-    client.subscribe("1", &held(agents[1]), json!({})).await;
-    let count = format!("{{ agents(orgId: {}, page: 1, limit: 1) {{ total data {{ status }} }} }}", app.org);
-    client.subscribe("2", &count, json!({})).await;
-    let mut heard = [Value::Null, Value::Null, Value::Null];
-    let mut completed = 0;
-    while completed < 3 {
-        let message = client.next().await;
-        if message["type"] == "complete" {
-            completed += 1;
-        } else {
-            heard[message["id"].as_str().unwrap().parse::<usize>().unwrap()] = message["payload"].clone();
-        }
-    }
-    assert_eq!(heard[2]["data"]["agents"]["total"], 20, "small answers still fit");
+    let spawning = "SELECT COUNT(*) FROM agents WHERE status = 'SPAWNING'";
+    let started = async || app.one::<i64>(spawning, vec![]).await;
     let is_whole = |payload: &Value| payload["data"]["large"].to_string().len() > 5 << 20;
-    let refused: Vec<&Value> = heard[..2].iter().filter(|payload| !is_whole(payload)).collect();
-    assert_eq!(refused.len(), 1);
-    let errors = refused[0]["errors"].as_array().unwrap();
-    let told = errors.iter().find(|error| error["path"][0] == "large").unwrap();
-    assert_eq!(told["extensions"]["code"], "QUERY_TOO_COMPLEX");
-    assert!(told["message"].as_str().unwrap().contains("one socket"), "{told}");
-    // The change is still made, and the budget is returned.
-    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM agents WHERE status = 'SPAWNING'", vec![]).await, 2);
-    client.subscribe("3", &held(agents[2]), json!({})).await;
+    // Mutations run one after another. The last one parses a schedule in the organization's slot, and holds the earlier
+    // answers for as long as the test has that.
+    let slot = app.core.cpu_pool.slot(OrgId(org)).await.unwrap();
+    let held = format!(
+        "mutation {{ {} next: startAgent(orgId: {org}, id: {}) {{ id }} \
+         held: updateAgent(orgId: {org}, id: {}, input: {{ backupCron: \"0 4 * * *\" }}) {{ id }} }}",
+        large(agents[0]),
+        agents[1],
+        agents[0]
+    );
+    let mut client = Client::of(&app.operator).await;
+    client.subscribe("held", &held, json!({})).await;
+    until("the large answer is held", async || started().await == 2).await;
+    let another = client.answer(&format!("mutation {{ {} }}", large(agents[2])), json!({})).await;
+    let error = &another["errors"][0];
+    assert_eq!(error["path"][0], "large", "{error}");
+    assert_eq!(error["extensions"]["code"], "QUERY_TOO_COMPLEX");
+    assert!(error["message"].as_str().unwrap().contains("one socket"), "{error}");
+    assert_eq!(started().await, 3, "the change is still made");
+    let count = format!("{{ agents(orgId: {org}, page: 1, limit: 1) {{ total data {{ status }} }} }}");
+    let small = client.answer(&count, json!({})).await;
+    assert_eq!(small["data"]["agents"]["total"], 20, "small answers still fit");
+    drop(slot);
     assert!(is_whole(&client.next().await["payload"]));
+    assert_eq!(client.next().await, json!({"type": "complete", "id": "held"}));
+    // The budget is returned.
+    assert!(is_whole(&client.answer(&format!("mutation {{ {} }}", large(agents[3])), json!({})).await));
     let mut stranger = Client::of(&app.stranger).await;
     assert_eq!(stranger.refused(&count, json!({})).await, "NOT_A_MEMBER");
 }

@@ -77,13 +77,9 @@ async fn an_agent_is_reminded_and_answers_the_invitation() {
     assert!(matches!(outcome, ActionOutcome::Done { vendor_id: Some(_) }), "{outcome:?}");
     let read = server.person(&["read", &server.calendar]).await;
     assert_eq!(read[0]["answers"][USER], "ACCEPTED");
-    let offered = conversations::offered_actions(
-        &app.scope(),
-        AgentId(agent),
-        generation,
-        ConversationId(conversation),
-    );
-    let names: Vec<_> = offered.await.unwrap().into_iter().map(|action| action.name).collect();
+    let (scope, conversation) = (app.scope(), ConversationId(conversation));
+    let offered = conversations::offered_actions(&scope, AgentId(agent), generation, conversation).await;
+    let names: Vec<_> = offered.unwrap().into_iter().map(|action| action.name).collect();
     assert_eq!(names, ["create_event", "move_event", "answer_invitation"]);
 }
 

@@ -1,8 +1,6 @@
 //! Recovering an account: what an intruder started doesn't survive a new password or the end of a session, and
 //! no one can keep the owner from recovering it.
 
-use std::time::Duration;
-
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::json;
 
@@ -10,7 +8,7 @@ use crate::{
     harness::{
         Actor, Answer, TestApp,
         account::{CHANGE_EMAIL, CHANGE_PASSWORD, CONFIRM, REQUEST_RESET, RESET},
-        is_postgres,
+        is_postgres, until,
     },
     people::refresh,
 };
@@ -20,6 +18,12 @@ const EMAIL: &str = "someone@example.org";
 /// The tokens of a sign-in: an actor with the access token, and the refresh token.
 async fn signed_in(app: &TestApp, password: &str) -> (Actor, String) {
     app.session(&app.sign_in(EMAIL, password).await.data()["signIn"])
+}
+
+/// Whether the service has a connection for writing in use.
+fn is_writing(app: &TestApp) -> bool {
+    let [_, (_, connections, idle, _)] = app.core.db.pools();
+    connections > idle
 }
 
 /// Runs `work` while no one can be charged for an attempt; by its end, another password has replaced the old
@@ -32,8 +36,8 @@ async fn while_the_password_is_replaced(app: &TestApp, work: impl Future<Output 
     let sql = format!("UPDATE users SET password_hash = 'another' WHERE email = '{EMAIL}'");
     tx.execute_unprepared(&sql).await.unwrap();
     let commit = async {
-        // The work has read the old password by now, and waits.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // Work begins to write when it is charged, after it has read the old password.
+        until("it waits to be charged", async || is_writing(app)).await;
         tx.commit().await.unwrap();
     };
     tokio::join!(work, commit).0
@@ -93,6 +97,10 @@ async fn changing_a_password_during_a_reset_does_not_undo_it() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
     let (intruder, _) = signed_in(&app, "correct horse").await;
+    // The first use of a token is recorded in the background, which writes too.
+    let writes = app.writes();
+    intruder.gql("{ viewer { user { id } } }", json!({})).await.data();
+    until("it is recorded", async || app.writes() > writes && !is_writing(&app)).await;
     let change = json!({ "c": "correct horse", "n": "intruder's own" });
     let late = while_the_password_is_replaced(&app, intruder.gql(CHANGE_PASSWORD, change)).await;
     assert_eq!(late.code(), "SIGN_IN_FAILED");
