@@ -91,21 +91,6 @@ fn words(texts: Vec<String>) -> Value {
     texts.into_iter().map(word).collect()
 }
 
-/// Lists what people choose from for a channel's settings, such as calendars.
-///
-/// # Errors
-/// `NOT_FOUND`; `NOT_SUPPORTED` for a transport that carries nothing yet; `UNAVAILABLE` if the vendor gives no list.
-pub async fn choices(scope: &Scope, id: ChannelId) -> Result<Vec<Choice>> {
-    let found = rows::connected(scope).filter(Column::Id.eq(id)).one(scope.core.db.read()).await?;
-    let channel = found.ok_or_else(|| Problem::not_found("channel", id))?;
-    let none = || Problem::new(Code::NotSupported, "There is nothing to choose from.");
-    let transport = open(&scope.core, &channel)?.ok_or_else(none)?;
-    // A person is waiting for the answer.
-    let listed = tokio::time::timeout(bounds::NETWORK_WAIT, transport.choices()).await;
-    let listed = listed.unwrap_or_else(|_| Err(Failure::NotSent("There was no answer in time.".into())));
-    listed.map_err(|failure| Problem::new(Code::Unavailable, failure.to_string()))
-}
-
 /// Refuses an installation of the GitHub App unless GitHub has confirmed that the channel's person may use it: anyone
 /// can name another's.
 pub(super) fn unconfirmed(answer: Option<&Answer>) -> Option<Violation> {
