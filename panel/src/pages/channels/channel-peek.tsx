@@ -23,6 +23,7 @@ import { Refused } from './refused'
 import { Repositories, typedOf } from './repositories'
 import { General, TransportSection } from './sections'
 import { Skipped } from './skipped'
+import { TestMessage } from './test-message'
 import { groupsOf, isPlanned } from './transports'
 import { Whitelist } from './whitelist'
 
@@ -45,6 +46,7 @@ export function ChannelPeek({ id, onClose }: { id: number; onClose: () => void }
         <div className="p-4">
           <Head channel={channel} />
           <Account channel={channel} />
+          <TestMessage channel={channel} />
           <Refused channel={channel} />
           <Skipped channel={channel} />
           {receives && <Whitelist channel={channel} />}
