@@ -875,6 +875,7 @@ CREATE TABLE credentials (
     agent_may_read_at bigint,
     agent_may_read_by bigint,
     agent_may_read_by_name text,
+    last_used_at bigint,
     created_by bigint,
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,

@@ -936,6 +936,7 @@ CREATE TABLE credentials (
     agent_may_read_at BIGINT, -- When a person said that agents may read it. Null: they may not.
     agent_may_read_by BIGINT,
     agent_may_read_by_name TEXT,
+    last_used_at BIGINT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,

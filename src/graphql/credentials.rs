@@ -64,6 +64,11 @@ impl Record for Credential {
                 .column::<Option<Timestamp>>("agent_may_read_at", "When a person allowed it.")
                 .column::<Option<UserId>>("agent_may_read_by", "The person who allowed it.")
                 .column::<Option<String>>("agent_may_read_by_name", "That person's name at the time.")
+                .column::<Option<Timestamp>>(
+                    "last_used_at",
+                    "When a host last added it to an agent's request or used it for an MCP server, or when an agent that may \
+                     read it was last given it. Accurate to the hour.",
+                )
                 .sql::<i64>(
                     "assignment_count",
                     assignment_count("credential_agents", "credential_id"),

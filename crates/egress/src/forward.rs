@@ -97,6 +97,7 @@ pub async fn credential(shared: &Shared, rules: &Rules, rest: &str, request: Req
         Err(astray) => return refusal(StatusCode::BAD_REQUEST, &astray.to_string()),
     };
     let base = format!("/c/{}", rest.split_once('/').map_or(rest, |(name, _)| name));
+    shared.uses.note(&[injected.credential_id]);
     let sent = retarget(request, target, &injected.headers, streamed_body);
     let (host, port) = host_and_port(sent.uri());
     let mut answer = send(shared, sent, &host, port).await;

@@ -20,6 +20,7 @@
 //! - `tunnel.rs`: CONNECT; `client_hello.rs`: the name in a ClientHello.
 //! - `forward.rs`: forwarded requests; `queries.rs`, `header_filter.rs`: their parameters and headers.
 //! - `host_access.rs`: access to hosts; `refusals.rs`: refused connections, counted.
+//! - `credential_uses.rs`: uses of credentials, reported.
 //! - `secrets.rs`: removes secrets from text. `encoding.rs`, `fields.rs`: forwarded JSON; `memory.rs`: its memory
 //!   budget.
 //! - `model/`: the model proxy, usage, prices, leases; `mcp/`: MCP servers.
@@ -29,6 +30,7 @@ mod bounds;
 mod call_counts;
 mod client;
 mod client_hello;
+mod credential_uses;
 mod encoding;
 mod fields;
 mod forward;

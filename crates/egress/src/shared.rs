@@ -11,6 +11,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     bounds,
     client::Client,
+    credential_uses::CredentialUses,
     host_services::HostServices,
     mcp,
     memory::MemoryBudget,
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     pub client: Client,
     pub leases: Arc<LeasePool>,
     pub refusals: Refusals,
+    pub uses: CredentialUses,
     pub crossings: Crossings,
     /// Removed from all reports.
     pub secrets: Secrets,

@@ -218,6 +218,7 @@ mod tests {
                 key: "canary".to_owned().into(),
             }),
             injected: vec![Injected {
+                credential_id: 7,
                 name: "the forge".to_owned(),
                 url: "https://git.example/org".to_owned(),
                 headers: vec![Variable {

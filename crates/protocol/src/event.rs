@@ -132,6 +132,11 @@ pub enum HostEvent {
         /// How often.
         count: i64,
     },
+    /// Credentials were added to its requests, or used by its MCP servers. Reported at most once an hour for each.
+    CredentialsUsed {
+        /// The credentials.
+        credential_ids: Vec<i64>,
+    },
     /// The state of one of its MCP servers. The latest report counts.
     McpServer(McpReport),
     /// Tools that one of its MCP servers lists, other than in the launch plan.

@@ -241,6 +241,9 @@ pub struct Destination {
 /// A credential that the host adds to requests to one address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Injected {
+    /// The credential.
+    #[serde(default)]
+    pub credential_id: i64,
     /// The credential's name in paths: `/c/<name>/`.
     pub name: String,
     /// The address.
@@ -305,6 +308,9 @@ pub struct McpServer {
     pub transport: McpTransport,
     /// Whether it may read the agent's home from outside the agent's sandbox.
     pub reads_workspace: bool,
+    /// The credentials that it has.
+    #[serde(default)]
+    pub credential_ids: Vec<i64>,
     /// Its known tools. Only usable ones with this digest are shown and called. Null: none are known, and all are.
     #[serde(default)]
     pub tools: Option<Vec<ToolPin>>,

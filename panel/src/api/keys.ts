@@ -17,7 +17,7 @@ export const WITHOUT_ID = import.meta.env.DEV
   AgentRevisionPage AgentSpending AgentStatusCount ApprovalAnswer ApprovalFeed ApprovalPage ApprovalQuestion ApprovalRequest
   ApprovalSpending AuditEntryPage AuditField AuditSeal ChannelAuthorization ChannelCalendar ChannelCodeHost ChannelCodeHostOauth
   ChannelDrive ChannelEchoFilter ChannelEmail ChannelFeed ChannelImap ChannelLink ChannelProviderAccount
-  ChannelSmtp ChannelWebhook ChatCode ContactPage ConversationFeed ConversationPage CredentialMember
+  ChannelSmtp ChannelTest ChannelWebhook ChatCode ContactPage ConversationFeed ConversationPage CredentialMember
   CredentialPage DailyUsage EventDeliveryFeed FirstStart FoundMessage InvitationOffer InvitationPage JoinedHost LastMessage LinkedChat McpServerPage
   McpServerState McpServerTool MemberPage MessageDelivery
   MessageDelta MessagePage MessageSearch MessagesFound ModelDay ModelDayPage ModelPrice Notifications

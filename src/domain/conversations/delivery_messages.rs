@@ -13,7 +13,7 @@ use crate::{
     base::{
         enums::Transport,
         ids::{ChannelId, ConversationId, MessageId},
-        problem::{Problem, Result},
+        problem::{Code, Problem, Result},
         time::Timestamp,
     },
     core::{access::Scope, store::Tx},
@@ -64,6 +64,19 @@ pub async fn load_delivery_target(scope: &Scope, message: MessageId) -> Result<O
         received,
         written_at: message.created_at,
     }))
+}
+
+/// The target of a channel's conversation.
+///
+/// # Errors
+/// `NOT_FOUND`; `CONFLICT` if its answers have no target.
+pub async fn target_in_channel(tx: &Tx, channel: ChannelId, id: ConversationId) -> Result<String> {
+    use conversations::Column;
+    let found = tx.scope.find::<conversations::Entity>().filter(Column::Id.eq(id));
+    let found = found.filter(Column::ChannelId.eq(channel)).one(tx.connection()).await?;
+    let missing = || Problem::new(Code::NotFound, format!("The channel has no conversation with id {id}."));
+    let target = found.ok_or_else(missing)?.target;
+    target.ok_or_else(|| Problem::new(Code::Conflict, "Nothing can be sent to this conversation."))
 }
 
 /// The parties of a conversation, and the last sender before this position.

@@ -53,6 +53,7 @@ pub use self::{
     attachments::{File, Upload, Uploaded, content, file, load_message_files, upload},
     delivery_messages::{
         DeliveryTarget, load_delivery_target, move_targets, record_delivery, require_message, retarget,
+        target_in_channel,
     },
     incoming::{ConversationOf, Incoming, bounded_name, find_stored_keys, receive},
     notices::{Sources, append_notices},

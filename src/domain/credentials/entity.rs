@@ -27,6 +27,7 @@ pub mod credentials {
         pub agent_may_read_at: Option<Timestamp>,
         pub agent_may_read_by: Option<UserId>,
         pub agent_may_read_by_name: Option<String>,
+        pub last_used_at: Option<Timestamp>,
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     base::{
         enums::{CredentialKind, FieldType},
-        ids::AgentId,
+        ids::{AgentId, CredentialId},
         json::texts,
         problem::{Problem, Result},
     },
@@ -22,6 +22,7 @@ use crate::{
 /// A credential with its values.
 #[derive(Clone, Debug)]
 pub struct OpenedCredential {
+    pub id: CredentialId,
     pub name: String,
     pub kind: CredentialKind,
     pub destinations: Vec<String>,
@@ -65,6 +66,7 @@ pub async fn open_for_agent(tx: &Tx, agent: AgentId) -> Result<Vec<OpenedCredent
             }
         }
         opened.push(OpenedCredential {
+            id: credential.id,
             destinations: texts(&credential.destinations),
             name: credential.name,
             kind: credential.kind,

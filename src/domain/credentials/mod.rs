@@ -2,14 +2,16 @@
 //!
 //! A credential is active or archived; archiving keeps the assignments. Values are sealed on arrival and never returned
 //! by the API: records only show whether there is one, and the audit log that it changed. Only the hosts of agents that
-//! may use a credential get its values (`export.rs`). Permissions: `credential.*`. A change notifies the hosts of its
-//! running agents.
+//! may use a credential get its values (`export.rs`), and report when they use them (`uses.rs`). Permissions:
+//! `credential.*`. A change notifies the hosts of its running agents.
 
 mod destinations;
 mod entity;
 mod export;
 mod fields;
 mod input;
+mod queries;
+mod uses;
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, QuerySelect, Set};
@@ -21,6 +23,8 @@ pub use self::{
     export::{OpenedCredential, given_by_name, has_any, open_for_agent, readable_by},
     fields::seal_context,
     input::{CreateCredentialInput, CredentialFieldInput, SetMembersInput, UpdateCredentialInput},
+    queries::mark_given,
+    uses::record_use,
 };
 use crate::{
     base::{
@@ -71,6 +75,7 @@ pub async fn create(scope: &Scope, new: CreateCredentialInput, agent_may_read: b
         agent_may_read_at: Set(agent_may_read.then_some(tx.now)),
         agent_may_read_by: Set(scope.request.caller.user().filter(|_| agent_may_read)),
         agent_may_read_by_name: Set(agent_may_read.then(|| scope.request.caller.name().to_owned())),
+        last_used_at: Set(None),
         created_by: Set(scope.request.caller.user()),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),

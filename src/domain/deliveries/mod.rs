@@ -15,7 +15,8 @@
 //!
 //! - `parts.rs`: splits messages; `sending.rs`: claims and sends parts; `attempt_result.rs`: interprets the vendor's
 //!   answer; `outcome.rs`: stores the result; `retry.rs`: sends again, by hand or after an edit of the channel;
-//!   `skipping.rs`: skips parts in channels that no longer send.
+//!   `skipping.rs`: skips parts in channels that no longer send; `testing.rs`: sends a channel's test message, which is no
+//!   delivery.
 
 mod attempt_result;
 mod entity;
@@ -25,6 +26,7 @@ mod queries;
 mod retry;
 mod sending;
 mod skipping;
+mod testing;
 
 use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 
@@ -36,6 +38,7 @@ pub use self::{
     retry::{on_channel_edited, retry},
     sending::send_due,
     skipping::skip_closed,
+    testing::test_channel,
 };
 use crate::{
     base::{

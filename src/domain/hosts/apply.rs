@@ -14,6 +14,7 @@ use crate::{
         approvals::reports as approvals,
         backups::reports as backups,
         conversations::{reports as conversations, turns::reports as turns},
+        credentials,
         launch::reports as launch,
         mcp_servers, network, spending,
     },
@@ -42,9 +43,9 @@ pub(super) fn counts_late(event: &Event) -> bool {
 /// Whether a report is about a model's key or its costs. Only a confirmed host has such a key.
 pub(super) fn concerns_spending(event: &Event) -> bool {
     use HostEvent::{
-        Asked, AuthRequired, BackedUp, Delivered, Ended, EngineAway, Lacks, LeaseReturned, Limited,
-        McpServer, McpTested, McpTools, Message, ModelCalled, NotWaiting, Offered, Refused, Restored,
-        Session, Started, Synced, TurnEnded, TurnStarted, Unreached, Withdrawn,
+        Asked, AuthRequired, BackedUp, CredentialsUsed, Delivered, Ended, EngineAway, Lacks, LeaseReturned,
+        Limited, McpServer, McpTested, McpTools, Message, ModelCalled, NotWaiting, Offered, Refused,
+        Restored, Session, Started, Synced, TurnEnded, TurnStarted, Unreached, Withdrawn,
     };
     match event.what {
         ModelCalled(_) | LeaseReturned { .. } | Limited { .. } | AuthRequired { .. } => true,
@@ -63,6 +64,7 @@ pub(super) fn concerns_spending(event: &Event) -> bool {
         | Delivered { .. }
         | NotWaiting { .. }
         | Unreached { .. }
+        | CredentialsUsed { .. }
         | McpServer(_)
         | McpTools(_)
         | McpTested(_)
@@ -120,6 +122,9 @@ pub async fn apply(tx: &Tx, server: ServerId, events: &[&Event]) -> Result<()> {
             }
             HostEvent::Unreached { destination, reason, count } => {
                 network::record_unreached(tx, from, destination, reason, count).await?;
+            }
+            HostEvent::CredentialsUsed { credential_ids } => {
+                credentials::record_use(tx, from, &credential_ids).await?;
             }
             HostEvent::McpServer(report) => mcp_servers::reports::reported(tx, from, report).await?,
             HostEvent::McpTools(report) => mcp_servers::tools::reported(tx, from, report).await?,

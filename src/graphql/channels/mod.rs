@@ -1,20 +1,26 @@
 //! Channels in the GraphQL schema.
 
 mod record;
+mod values;
 
-use async_graphql::{Context, InputObject, Object, SimpleObject};
+use async_graphql::{Context, Object};
 
 use self::record::CalendarChoice;
-pub use self::record::Channel;
+pub use self::{
+    record::Channel,
+    values::{AddWhitelistOriginInput, ChannelAuthorization, ChannelFolder, ChannelTest},
+};
 use crate::{
     base::{
         enums::{RecordKind, SortOrder},
-        ids::{AgentId, ChannelId, OrgId},
+        ids::{AgentId, ChannelId, ConversationId, OrgId},
         permission::Permission,
-        secret::{SecretText, shown_once},
-        time::Timestamp,
+        secret::SecretText,
     },
-    domain::channels::{self, CreateChannelInput, UpdateChannelInput},
+    domain::{
+        channels::{self, CreateChannelInput, UpdateChannelInput},
+        deliveries,
+    },
     read::{Feed, Keys, List, One, Rows},
     resolvers::{
         Answer, Enter, answer,
@@ -22,33 +28,6 @@ use crate::{
         permit::{confirmed_email, permit},
     },
 };
-
-/// An origin that may write to a channel.
-#[derive(InputObject)]
-pub struct AddWhitelistOriginInput {
-    /// The sender, in the transport's own notation.
-    #[graphql(directive = bounds::apply(name(255)))]
-    pub origin_id: String,
-}
-
-/// An authorization that has begun.
-#[derive(SimpleObject)]
-pub struct ChannelAuthorization {
-    /// The vendor's page, for the browser of this session. It leads back to the panel's page `/oauth/channel`.
-    #[graphql(directive = shown_once::apply())]
-    pub url: String,
-    /// When it stops working.
-    pub expires_at: Timestamp,
-}
-
-/// A folder of a drive.
-#[derive(SimpleObject)]
-pub struct ChannelFolder {
-    /// Identifies the folder, for `drive.folderId`.
-    pub id: String,
-    /// The name.
-    pub name: String,
-}
 
 /// SQL for the folded name of the channel's agent. Empty if it was deleted.
 const AGENT_NAME: &str = "COALESCE((SELECT a.name_folded FROM agents a WHERE a.organization_id = t.organization_id \
@@ -266,6 +245,25 @@ impl ChannelMutation {
             let scope = ctx.enter(org_id).await?;
             Box::pin(channels::disconnect(&scope, id)).await?;
             Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Sends a fixed text through a channel and returns the vendor's answer: to one of its conversations, which also
+    /// needs `agent.interact`; without one to a webhook's URL, or from a mailbox to the caller's own address. The text
+    /// joins no conversation.
+    #[graphql(directive = permit::apply(Permission::AgentEdit), directive = confirmed_email::apply())]
+    async fn test_channel(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ChannelId,
+        conversation_id: Option<ConversationId>,
+    ) -> Answer<ChannelTest> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let error = Box::pin(deliveries::test_channel(&scope, id, conversation_id)).await?;
+            Ok(ChannelTest { error })
         })
         .await
     }

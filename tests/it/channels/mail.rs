@@ -14,7 +14,12 @@ use tokio::{
 };
 
 use crate::{
-    channels::{connect, inbound_webhooks::app, probes::whitelist},
+    channels::{
+        connect,
+        inbound_webhooks::app,
+        probes::whitelist,
+        test_messages::{error, test},
+    },
     conversations::messages::say,
     harness::{Dovecot, MAILBOX, TestApp, found, until},
 };
@@ -216,6 +221,25 @@ async fn an_answer_that_waits_goes_to_whom_it_answers() {
     app.clock.advance(Duration::from_secs(6));
     until("it is sent", async || is("SENT", 2).await).await;
     assert_eq!(*asked.lock().unwrap(), ["RCPT TO:<ada@a.test>"; 2]);
+}
+
+#[tokio::test]
+async fn a_test_message_goes_to_the_person_who_asks_for_it() {
+    let app = app().await;
+    let (port, asked) = greylisting(&app).await;
+    let channel = json!({
+        "name": "Mail", "transport": "EMAIL", "agent_id": app.agent().await, "direction": "OUTBOUND",
+        "email": { "smtp": { "host": "127.0.0.1", "port": port, "from": "agent@b.test" } },
+    });
+    let channel = connect(&app, channel).await["id"].as_i64().unwrap();
+    let refused = error(test(&app, &app.operator, channel, None).await);
+    assert!(refused.as_str().unwrap().contains("does not take the mail"), "{refused}");
+    assert_eq!(error(test(&app, &app.operator, channel, None).await), Value::Null);
+    let of = "SELECT email FROM users WHERE id = $1";
+    let address: String = app.one(of, vec![app.operator.user.unwrap().into()]).await;
+    assert_eq!(*asked.lock().unwrap(), [format!("RCPT TO:<{address}>"), format!("RCPT TO:<{address}>")]);
+    let token = app.token(&["agent.edit"]).await;
+    assert_eq!(test(&app, &token, channel, None).await.code(), "PERMISSION_DENIED", "it has no address");
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ mod notices;
 pub mod probes;
 pub mod send_limits;
 pub mod telegram_webhook;
+mod test_messages;
 mod typing_indicator;
 
 use std::sync::atomic::{AtomicU32, Ordering};

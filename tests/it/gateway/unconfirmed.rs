@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::{
-    agents::revisions::{assign, mcp_server},
+    agents::revisions::{assign, credential, mcp_server},
     gateway::confirmed::joined_by,
     harness::{TestApp, gateway::Host},
 };
@@ -60,6 +60,7 @@ fn event(kind: &str, conversation: i64, server: i64) -> Value {
         "UNREACHED" => {
             json!({ "destination": { "host": "forged.example", "port": 443 }, "reason": "forged", "count": 1 })
         }
+        "CREDENTIALS_USED" => json!({ "credential_ids": (1..10).collect::<Vec<i64>>() }),
         "MCP_SERVER" => {
             json!({ "server_id": server, "state": "FAILED", "error": "forged", "stderr": "forged", "tools": [] })
         }
@@ -96,6 +97,8 @@ async fn everything(app: &TestApp, agent: i64) -> BTreeMap<String, String> {
     }
     let sql = "SELECT COUNT(*) FROM mcp_server_agents WHERE state IS NOT NULL OR tested_at IS NOT NULL";
     found.insert("states".to_owned(), app.one::<i64>(sql, vec![]).await.to_string());
+    let sql = "SELECT COUNT(*) FROM credentials WHERE last_used_at IS NOT NULL";
+    found.insert("uses".to_owned(), app.one::<i64>(sql, vec![]).await.to_string());
     found
 }
 
@@ -108,6 +111,7 @@ async fn no_event_counts_of_a_launch_elsewhere() {
     let (app, agent, conversation) = TestApp::with_conversation().await;
     let tools = mcp_server(&app).await;
     assign(&app, "McpServer", tools, &[agent]).await;
+    assign(&app, "Credential", credential(&app).await, &[agent]).await;
 
     // On a confirmed host the same events count.
     let mut line = app.host_of(agent).await.connect().await;

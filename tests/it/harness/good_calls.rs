@@ -112,6 +112,7 @@ fn of_work(all: &Population, spare: &Spare) -> Vec<(&'static str, Value)> {
         ),
         ("addWhitelistOrigin", edit(all.channels[0], json!({ "originId": "a new one" }))),
         ("removeWhitelistOrigin", json!({ "id": all.channels[0], "originId": "origin-0" })),
+        ("testChannel", id(all.channels[0])),
         ("deleteChannel", id(all.channels[3])),
         ("updateContact", edit(all.contacts[0], json!({ "name": "Édited" }))),
         ("deleteContact", id(all.contacts[2])),

@@ -250,3 +250,33 @@ async fn the_members_of_a_credential_are_replaced_as_a_list() {
     let granted = app.operator.gql(query, set(vec![operator])).await.data();
     assert_eq!(granted["setCredentialMembers"]["members"][0]["userId"], json!(operator));
 }
+
+#[tokio::test]
+async fn a_credential_shows_when_it_was_last_used() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let (id, _) = made(&app).await;
+    let last = async || {
+        let query = "query($o: Id!, $c: Id!) { credential(orgId: $o, id: $c) { lastUsedAt } }";
+        let read = app.viewer.gql(query, json!({ "o": app.org, "c": id })).await.data();
+        read["credential"]["lastUsedAt"].clone()
+    };
+    let used = async || {
+        app.clock.advance(Duration::from_secs(1));
+        let ids = [id, id + 1];
+        host.tell(async |tx, from| credentials::record_use(tx, from, &ids).await).await.unwrap();
+    };
+    used().await;
+    assert_eq!(last().await, Value::Null, "the agent does not have it");
+    let agents = format!("{}/agents", path(&app, id));
+    app.operator.put(&agents, json!({ "agent_ids": [host.agent] })).await.expect(200);
+    host.launch_plan().await.unwrap();
+    assert_eq!(last().await, Value::Null, "the host has not used it");
+    used().await;
+    assert_eq!(last().await, "2026-06-01T12:00:02.000Z");
+    let edit = "mutation($o: Id!, $c: Id!) { updateCredential(orgId: $o, id: $c, input: {}, agentMayRead: true) { id } }";
+    app.operator.gql(edit, json!({ "o": app.org, "c": id })).await.data();
+    app.clock.advance(Duration::from_secs(1));
+    host.launch_plan().await.unwrap();
+    assert_eq!(last().await, "2026-06-01T12:00:03.000Z", "the agent may read what it is given");
+}

@@ -137,7 +137,7 @@ impl Activity {
             context: if is_edit { String::new() } else { self.context },
             text,
             files: if rules.has_payload && !is_edit { vec![payload_file(payload)] } else { Vec::new() },
-            at: self.updated.parse().unwrap_or_else(|_| Timestamp::UNIX_EPOCH),
+            at: self.updated.parse().unwrap_or(Timestamp::UNIX_EPOCH),
             source: None,
             vendor_id: self.vendor_id,
         })

@@ -223,13 +223,25 @@ impl Client {
                 asked.insert(id.to_string(), method);
             }
         }
-        match &*self.server() {
+        let server = self.server();
+        if !matches!(*server, Server::None(_)) {
+            self.note_use();
+        }
+        match &*server {
             Server::Relayed => {
                 _ = self.session.out.send(ClientOutput::Line(Tag::ToServer, message.bytes)).await;
             }
             Server::Program(input) => _ = input.send(message.bytes).await,
             Server::Remote(remote) => remote.send(&self.session, message).await,
             Server::None(reason) => self.session.refuse(message.request(), reason).await,
+        }
+    }
+
+    /// Notes that the server's credentials are used.
+    fn note_use(&self) {
+        let rules = self.session.shared.rules.borrow().clone();
+        if let Some(server) = rules.as_ref().and_then(|rules| self.session.server_of(rules)) {
+            self.session.shared.uses.note(&server.credential_ids);
         }
     }
 }

@@ -21,7 +21,14 @@ use crate::{
 };
 
 pub fn server(id: i64, name: &str, transport: McpTransport) -> McpServer {
-    McpServer { id, name: name.to_owned(), transport, reads_workspace: false, tools: None }
+    McpServer {
+        id,
+        name: name.to_owned(),
+        transport,
+        reads_workspace: false,
+        credential_ids: Vec::new(),
+        tools: None,
+    }
 }
 
 pub fn secret(name: &str) -> Vec<Variable> {
@@ -103,7 +110,8 @@ pub async fn shop() -> (Server, World) {
     .await;
     let mut world = World::new();
     let url = format!("http://127.0.0.1:{}/mcp", there.port);
-    world.plan.mcp_servers = vec![server(5, "shop", McpTransport::Http { url, headers: secret("x-key") })];
+    let shop = server(5, "shop", McpTransport::Http { url, headers: secret("x-key") });
+    world.plan.mcp_servers = vec![McpServer { credential_ids: vec![8, 9], ..shop }];
     world.apply();
     (there, world)
 }
@@ -112,6 +120,7 @@ pub async fn shop() -> (Server, World) {
 async fn a_call_is_refused_asked_or_made() {
     let (there, mut world) = shop().await;
     let mut client = Client::of(&world).await;
+    assert!(world.host.used().is_empty());
     assert_eq!(client.ask(&list()).await["result"], json!({}));
     let seen = there.seen.lock().unwrap().remove(0);
     assert_eq!((seen.uri().path(), seen.headers()["x-key"].to_str().unwrap()), ("/mcp", "canary"));
@@ -146,6 +155,7 @@ async fn a_call_is_refused_asked_or_made() {
     verdict(CrossingDecision::Allowed);
     assert_eq!(client.ask(&call("buy")).await, json!({ "jsonrpc": "2.0", "id": 3, "result": {} }));
     assert_eq!(there.seen().len(), 1);
+    assert_eq!(world.host.used(), [8, 9], "reported once an hour");
     let judged = world.host.judged.lock().unwrap().pop().unwrap();
     assert_eq!((judged.conversation_id, judged.crossing.tool_kind.as_str()), (Some(12), "other"));
     assert_eq!(judged.crossing.input, json!({ "a": 1 }));

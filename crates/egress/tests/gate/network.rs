@@ -292,6 +292,7 @@ async fn a_credential_goes_to_its_address_and_nowhere_else() {
     let mut world = World::new();
     world.names.set("git.test", &[&["127.0.0.1"]]);
     world.plan.injected = vec![Injected {
+        credential_id: 7,
         name: "forge".to_owned(),
         url: format!("https://git.test:{}/org", server.port),
         headers: vec![Variable {
@@ -300,6 +301,8 @@ async fn a_credential_goes_to_its_address_and_nowhere_else() {
         }],
     }];
     world.apply();
+    assert_eq!(world.get("/c/other/repo").await.0, StatusCode::NOT_FOUND);
+    assert!(world.host.used().is_empty());
     let request = Request::get("/c/forge/repo?x=1").header("authorization", "Bearer placeholder");
     let (status, text) = world.ask(request.body(Full::default()).unwrap()).await;
     assert_eq!((status, text.as_str()), (StatusCode::OK, "hello"));
@@ -309,7 +312,6 @@ async fn a_credential_goes_to_its_address_and_nowhere_else() {
     for path in ["/c/forge/../x", "/c/forge/%2e%2e/x", "/c/forge/a/..%2f..%2fx", "/c/forge/%252e%252e/x"] {
         assert_eq!(world.get(path).await.0, StatusCode::BAD_REQUEST, "{path}");
     }
-    assert_eq!(world.get("/c/other/repo").await.0, StatusCode::NOT_FOUND);
     let location = async |path: &str| {
         let answer = send(&world.socket(), Request::get(path).body(Full::default()).unwrap()).await;
         answer.headers()["location"].to_str().unwrap().to_owned()
@@ -317,6 +319,7 @@ async fn a_credential_goes_to_its_address_and_nowhere_else() {
     assert_eq!(location("/c/forge/away").await, "https://other.test/");
     assert_eq!(location("/c/forge/near").await, "/c/forge/new");
     assert_eq!(server.seen().len(), 3, "nothing was followed");
+    assert_eq!(world.host.used(), [7], "once an hour");
     world.plan.disabled_tool_groups = vec!["fetch".to_owned()];
     world.apply();
     let (status, words) = world.get("/c/forge/repo").await;
@@ -344,6 +347,7 @@ async fn a_credentials_address_keeps_what_it_says() {
     let server = Server::start(hello()).await;
     let mut world = World::new();
     world.plan.injected = vec![Injected {
+        credential_id: 7,
         name: "shop".to_owned(),
         url: format!("http://127.0.0.1:{}/x?mode=ro", server.port),
         headers: vec![Variable { name: "X-Key".to_owned(), value: "canary".to_owned().into() }],
@@ -406,6 +410,7 @@ async fn an_mcp_server_has_egress_without_its_agents_credentials() {
     let mut world = World::new();
     world.allow("files.test", server.port).model("openai", server.port, "a key");
     world.plan.injected = vec![Injected {
+        credential_id: 7,
         name: "shop".to_owned(),
         url: format!("http://files.test:{}/", server.port),
         headers: vec![Variable { name: "authorization".to_owned(), value: "a secret".to_owned().into() }],

@@ -90,6 +90,16 @@ impl Host {
         calls.collect()
     }
 
+    /// The credentials whose use was reported.
+    pub fn used(&self) -> Vec<i64> {
+        let reports = self.reports.lock().unwrap();
+        let all = reports.iter().filter_map(|report| match report {
+            HostEvent::CredentialsUsed { credential_ids } => Some(credential_ids.clone()),
+            _ => None,
+        });
+        all.flatten().collect()
+    }
+
     pub fn unreached(&self) -> Vec<(String, u16)> {
         let reports = self.reports.lock().unwrap();
         let all = reports.iter().filter_map(|report| match report {

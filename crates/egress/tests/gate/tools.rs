@@ -148,6 +148,7 @@ async fn git_clones_from_a_listed_host_and_with_a_hidden_credential() {
     let mut world = World::new();
     world.allow("git.test", server.port);
     world.plan.injected = vec![Injected {
+        credential_id: 7,
         name: "forge".to_owned(),
         url: format!("https://git.test:{}/private", server.port),
         headers: vec![Variable {

@@ -75,6 +75,9 @@ fn trim_event(what: &HostEvent) -> HostEvent {
                 count: *count,
             }
         }
+        HostEvent::CredentialsUsed { credential_ids } => {
+            HostEvent::CredentialsUsed { credential_ids: credential_ids.iter().copied().take(32).collect() }
+        }
         HostEvent::McpServer(McpReport { server_id, state, error, stderr, tools }) => {
             HostEvent::McpServer(McpReport {
                 server_id: *server_id,
@@ -260,6 +263,7 @@ mod tests {
                 reason: owned(),
                 count: 3,
             },
+            HostEvent::CredentialsUsed { credential_ids: vec![1; entries] },
             HostEvent::McpServer(McpReport {
                 server_id: 5,
                 state: McpState::Failed,

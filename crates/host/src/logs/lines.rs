@@ -53,8 +53,14 @@ mod tests {
         let line = (LogSource::Gate, "x.example:443 was refused (3 times): Not listed.".to_owned());
         assert_eq!(line_about(&refused, None), Some(line));
         let transport = McpTransport::Http { url: "https://m.example".to_owned(), headers: vec![] };
-        let server =
-            McpServer { id: 4, name: "notes".to_owned(), transport, reads_workspace: false, tools: None };
+        let server = McpServer {
+            id: 4,
+            name: "notes".to_owned(),
+            transport,
+            reads_workspace: false,
+            credential_ids: Vec::new(),
+            tools: None,
+        };
         let plan = LaunchPlan { mcp_servers: vec![server], ..LaunchPlan::default() };
         let report = McpReport {
             server_id: 4,

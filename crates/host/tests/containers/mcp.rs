@@ -27,7 +27,14 @@ done"#;
 fn server(id: i64, name: &str, command: &str, environment: Vec<Variable>) -> McpServer {
     let args = vec!["-c".to_owned(), SERVER.to_owned()];
     let transport = McpTransport::Stdio { command: command.to_owned(), args, environment };
-    McpServer { id, name: name.to_owned(), transport, reads_workspace: false, tools: None }
+    McpServer {
+        id,
+        name: name.to_owned(),
+        transport,
+        reads_workspace: false,
+        credential_ids: Vec::new(),
+        tools: None,
+    }
 }
 
 /// The latest report of a server.

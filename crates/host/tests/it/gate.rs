@@ -293,7 +293,14 @@ fn shell(script: &str, environment: Vec<Variable>) -> McpTransport {
 }
 
 fn server(id: i64, name: &str, transport: McpTransport) -> McpServer {
-    McpServer { id, name: name.to_owned(), transport, reads_workspace: false, tools: None }
+    McpServer {
+        id,
+        name: name.to_owned(),
+        transport,
+        reads_workspace: false,
+        credential_ids: Vec::new(),
+        tools: None,
+    }
 }
 
 /// Waits for a matching report of a server.

@@ -103,6 +103,7 @@ async fn no_secret_is_kept_in_the_folder_or_in_the_log() {
             name: "broken".to_owned(),
             transport,
             reads_workspace: false,
+            credential_ids: Vec::new(),
             tools: None,
         }];
     });

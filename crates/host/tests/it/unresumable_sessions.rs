@@ -36,6 +36,7 @@ async fn unresumable_sessions_report_missing_servers() {
         name: format!("server{id}"),
         transport: McpTransport::Http { url: url.to_owned(), headers: Vec::new() },
         reads_workspace: false,
+        credential_ids: Vec::new(),
         tools: None,
     };
     let synced = async |servers: Vec<McpServer>| {

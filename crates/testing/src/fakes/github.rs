@@ -148,7 +148,8 @@ impl Fake {
             ),
             ("GET", ["app", "hook", "deliveries"]) => (200, self.page(query)),
             ("GET", ["app", "hook", "deliveries", id]) => {
-                let found = self.deliveries.iter().find(|one| one["id"].to_string() == *id);
+                let id = id.parse().ok();
+                let found = self.deliveries.iter().find(|one| one["id"].as_u64() == id);
                 found.map_or_else(|| refusal(404, "Not Found"), |one| (200, one.clone()))
             }
             ("POST", ["app", "installations", "7", "access_tokens"]) if self.is_suspended => {

@@ -24,6 +24,7 @@ import { Refused } from './refused'
 import { Repositories, typedOf } from './repositories'
 import { General, TransportSection } from './sections'
 import { Skipped } from './skipped'
+import { TestMessage } from './test-message'
 import { groupsOf } from './transports'
 import { Whitelist } from './whitelist'
 
@@ -47,6 +48,7 @@ export function ChannelPeek({ id, onClose }: { id: number; onClose: () => void }
           <Head channel={channel} />
           <Account channel={channel} />
           <DriveFolder channel={channel} />
+          <TestMessage channel={channel} />
           <Refused channel={channel} />
           <Skipped channel={channel} />
           {receives && <Whitelist channel={channel} />}

@@ -45,6 +45,11 @@ export const UpdateChannel = graphql(
 `,
   [ChannelFields],
 )
+export const TestChannel = graphql(`
+  mutation TestChannel($orgId: Id!, $id: Id!, $conversationId: Id) {
+    testChannel(orgId: $orgId, id: $id, conversationId: $conversationId) { error }
+  }
+`)
 export const DeleteChannel = graphql(`
   mutation DeleteChannel($orgId: Id!, $id: Id!) { deleteChannel(orgId: $orgId, id: $id) }
 `)

@@ -28,13 +28,17 @@ export function AgentUse({ credential }: { credential: Credential }) {
   const { id: orgId } = useOrg()
   const update = useAct(UpdateCredential)
   const [asking, ask] = useState(false)
-  const { id, name, agentMayRead } = credential
+  const { id, name, agentMayRead, lastUsedAt } = credential
   const letThem = (may: boolean, said: string) =>
     update({ orgId, id, agentMayRead: may, input: {} }, { said })
   return (
     <Panel title="How agents use it" doc="tools.md#how-it-is-used">
       <div className="space-y-2 rounded-card border border-line p-4">
         <Use credential={credential} />
+        <p className="text-sm text-muted">
+          {agentMayRead ? 'Last given or used: ' : 'Last used: '}
+          <Time at={lastUsedAt} />
+        </p>
         <Gate on={credential} may="credential.edit">
           {agentMayRead ? (
             <Button

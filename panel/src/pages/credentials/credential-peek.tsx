@@ -23,7 +23,7 @@ import { Members } from './members'
 const CredentialQuery = graphql(`
   query Credential($orgId: Id!, $id: Id!) {
     credential(orgId: $orgId, id: $id) {
-      id name description kind destinations revision archivedAt createdAt updatedAt viewerCan
+      id name description kind destinations revision archivedAt createdAt updatedAt lastUsedAt viewerCan
       isInjected agentMayRead agentMayReadAt agentMayReadByName
       fields { id label type hasValue position }
       agents { id name avatarUrl }

@@ -9,6 +9,7 @@ import {
   ResourcePage,
 } from '../../app/resource-page'
 import type { Column } from '../../ui/table'
+import { Time } from '../../ui/time'
 import { CreateCredential } from './create-credential'
 import { CredentialPeek } from './credential-peek'
 import { kindName } from './kinds'
@@ -17,7 +18,7 @@ const CredentialsQuery = graphql(`
   query Credentials($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $sort: ListSort, $includeArchived: Boolean) {
     credentials(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: $sort, includeArchived: $includeArchived) {
       total
-      data { id name description kind createdAt updatedAt archivedAt assignmentCount }
+      data { id name description kind createdAt updatedAt lastUsedAt archivedAt assignmentCount }
     }
   }
 `)
@@ -28,6 +29,13 @@ const COLUMNS: Column<NonNullable<Data['credentials']>['data'][number]>[] = [
   nameColumn('2fr'),
   { id: 'kind', head: 'Kind', width: '10rem', from: 'md', cell: ({ kind }) => kindName(kind) },
   AGENTS_COLUMN,
+  {
+    id: 'used',
+    head: 'Last used',
+    width: '8rem',
+    from: 'md',
+    cell: ({ lastUsedAt }) => <Time at={lastUsedAt} />,
+  },
   CREATED_COLUMN,
   CHANGED_COLUMN,
 ]

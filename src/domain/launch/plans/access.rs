@@ -84,7 +84,8 @@ pub fn injected(credentials: &[OpenedCredential], allowed: &[Destination]) -> Ve
         for url in urls {
             let headers = headers(std::iter::once(credential));
             if !headers.is_empty() {
-                all.push(Injected { name: free_name(&all, &credential.name), url: url.into(), headers });
+                let name = free_name(&all, &credential.name);
+                all.push(Injected { credential_id: credential.id.0, name, url: url.into(), headers });
             }
         }
     }
@@ -165,7 +166,8 @@ pub fn mcp_server(server: Callable, credentials: &[OpenedCredential]) -> McpServ
         enums::McpTransport::Sse => McpTransport::Sse { url, headers: headers(needed()) },
     };
     let reads_workspace = server.workspace == enums::McpWorkspace::Read;
-    McpServer { id: server.id, name: server.name, transport, reads_workspace, tools: None }
+    let credential_ids = needed().map(|credential| credential.id.0).collect();
+    McpServer { id: server.id, name: server.name, transport, reads_workspace, credential_ids, tools: None }
 }
 
 /// Whether an address is one of a credential's destinations, or below it.
@@ -220,11 +222,13 @@ fn key_header(label: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ids::CredentialId;
 
     fn credential(name: &str, kind: CredentialKind, fields: &[(&str, &str)]) -> OpenedCredential {
         let fields =
             fields.iter().map(|(label, value)| ((*label).to_owned(), SecretString::from(*value))).collect();
         OpenedCredential {
+            id: CredentialId(1),
             name: name.to_owned(),
             kind,
             destinations: Vec::new(),

@@ -70,6 +70,7 @@ pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<La
     }
     restart::store_changes(&tx, &agent, &plan).await?;
     mark_plan_given(&tx, &agent).await?;
+    credentials::mark_given(&tx, agent.id).await?;
     tx.commit().await?;
     Ok(plan)
 }

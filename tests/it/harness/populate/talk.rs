@@ -20,7 +20,8 @@ impl Filler<'_> {
             ("inbound_slug", text(format!("slug{n:08}"))),
             (
                 "webhook_outbound_url",
-                (transport == "WEBHOOK").then(|| "https://hook.example".to_owned()).into(),
+                // Not public: a test of the channel is refused without a call.
+                (transport == "WEBHOOK").then(|| "https://192.0.2.1".to_owned()).into(),
             ),
             ("webhook_actor_paths", json!(["sender.id"]).into()),
             ("code_host_host", (transport == "CODE_HOST").then(|| "gitlab.example".to_owned()).into()),
