@@ -208,9 +208,7 @@ impl Transport for CodeHost {
             let Inlets::Installation(installation) = &self.inlet else {
                 return Err(Failure::Refused("This host sends its events.".into()));
             };
-            let decode = |event: &str, payload: &Value| decode(Software::Github, event, payload, &self.rules);
-            let (app, id) = (installation.app(), installation.id());
-            deliveries::listen(app, id, cursor, (sink, &decode), self.api.now()).await
+            deliveries::listen(installation, &self.api, &self.rules, cursor, sink).await
         })
     }
 
