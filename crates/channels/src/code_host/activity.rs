@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::{
     host::{Target, is_repository},
@@ -58,8 +59,8 @@ pub struct Activity {
     pub thread: Option<String>,
     /// The path of what was written, below the host's root.
     pub vendor_id: Option<String>,
-    /// The id of what was written or changed.
-    pub id: String,
+    /// The id of what was written or changed. `None`: each event is another one.
+    pub id: Option<String>,
     pub text: String,
     pub context: String,
     /// Who was assigned, asked or named by a label: a login, or the label.
@@ -109,9 +110,10 @@ impl Activity {
             text = format!("@{}", login.unwrap_or_default());
         }
         let whom = self.whom.join(",");
+        let id = self.id.unwrap_or_else(|| hex::encode(Sha256::digest(payload.to_string())));
         let authors = [Some(self.sender.login.clone()), self.sender.app];
         Some(Inbound {
-            key: Some(format!("{}:{}:{}:{}:{whom}", self.event, self.action, self.id, self.updated)),
+            key: Some(format!("{}:{}:{id}:{}:{whom}", self.event, self.action, self.updated)),
             answers: None,
             album: None,
             is_edit,
@@ -210,6 +212,11 @@ fn short(target: &str) -> &str {
     let end = target.find(['#', '!', '~']).and_then(|mark| target[mark..].find('/').map(|at| mark + at));
     let whole = &target[..end.unwrap_or(target.len())];
     whole.rsplit_once('/').map_or(whole, |(_, name)| name)
+}
+
+/// A file's path in the head of a quote, which it must not end.
+pub fn quoted_path(path: &Value) -> String {
+    path.as_str().unwrap_or_default().replace(|c: char| c.is_control() || matches!(c, '[' | ']'), "_")
 }
 
 fn payload_file(payload: &Value) -> RemoteFile {
