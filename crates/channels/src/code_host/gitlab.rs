@@ -21,7 +21,8 @@ pub fn read(payload: &Value) -> Option<Activity> {
     let is_known = matches!(event, "issue" | "merge_request" | "note");
     let known = DEEDS.iter().find(|(name, _)| is_known && *name == action).map(|(_, deed)| *deed);
     // Notes of GitLab itself, and those that an answer would make public.
-    let is_internal = payload["event_type"] == "confidential_note" && payload["issue"]["confidential"] != true;
+    let is_internal =
+        payload["event_type"] == "confidential_note" && payload["issue"]["confidential"] != true;
     if written["system"] == true || is_internal {
         return None;
     }

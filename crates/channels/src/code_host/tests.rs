@@ -156,7 +156,7 @@ fn each_state_of_a_pipeline_is_told_in_its_merge_request() {
             "object_kind": "pipeline", "user": { "id": 5, "username": "ada" },
             "project": { "id": 9, "path_with_namespace": "acme/shop" },
             // Its iid is not that of an issue.
-            "object_attributes": { "id": 31, "iid": 3, "status": status, "created_at": "2026-11-30 09:00:00 UTC" },
+            "object_attributes": { "id": 31, "iid": 3, "status": status },
             "merge_request": { "id": 71, "iid": 13, "title": "Repair it" },
         });
         let rules = CodeHostRules { events: vec!["pipeline".to_owned()], ..rules() };

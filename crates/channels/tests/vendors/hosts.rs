@@ -126,6 +126,12 @@ async fn gitea_signs_the_body() {
     let gitea = account(Software::Gitea, address, "canary");
     gitea.register(Some(HOOK)).await.unwrap();
     assert_eq!(seen.lock().unwrap()[1].1["config"]["secret"], SECRET);
+    // The service moved.
+    gitea.register(Some("https://new.test/webhooks/code_host/slug1")).await.unwrap();
+    let hooks = "/api/v1/repos/acme/shop/hooks";
+    let moved = [format!("GET {hooks}"), format!("DELETE {hooks}/3"), format!("POST {hooks}")];
+    assert_eq!(requests(&seen)[2..], moved);
+    gitea.register(Some(HOOK)).await.unwrap();
     gitea.register(None).await.unwrap();
     assert_eq!(requests(&seen).last().unwrap(), "DELETE /api/v1/repos/acme/shop/hooks/3");
     // By Node.js: createHmac("sha256", "the-hooks-secret").update("{}").digest("hex")
