@@ -271,6 +271,10 @@ async fn errors_map_to_failures() {
     let lost = failure(502, "Server Error", None).await;
     assert!(matches!(lost, Failure::Unknown(_)));
     assert!(!format!("{lost:?}").contains("canary"));
+    let limited = json!({ "errors": [{ "type": "RATE_LIMITED", "message": "API rate limit exceeded" }] });
+    fake.lock().unwrap().answers.push_back((200, limited, None));
+    let discussed = app.send(&part(&said, "acme/shop~3/D_kwDO")).await.unwrap_err();
+    assert_eq!(wait(discussed), Duration::from_secs(60));
     for target in ["acme/shop", "../../user#1", "acme/shop#1?x"] {
         let refused = app.send(&part(&said, target)).await;
         assert!(matches!(refused, Err(Failure::Refused(_))), "{target}");

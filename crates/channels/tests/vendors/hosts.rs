@@ -43,6 +43,9 @@ async fn host() -> (SocketAddr, Seen<(String, Value)>) {
             "hooks" if is_hooked => json!([{ "id": 3, "url": HOOK, "config": { "url": HOOK } }]),
             "13" => json!({ "diff_refs": { "base_sha": "b", "start_sha": "s", "head_sha": "h" } }),
             "hooks" => json!([]),
+            "draft_notes" if body["position"]["new_line"] == 99 => {
+                return (StatusCode::BAD_REQUEST, Json(json!({ "message": "400 Bad request" })));
+            }
             _ => json!({ "id": 80 }),
         };
         seen.push((request, body));
@@ -144,6 +147,19 @@ async fn gitea_signs_the_body() {
     assert_eq!(receive(signature).unwrap().events, []);
     assert_eq!(receive(&signature.replace('0', "1")), Err(Refusal::BadSignature));
     assert_eq!(receive(&BASE64_STANDARD.encode(SECRET)), Err(Refusal::BadSignature));
+}
+
+#[tokio::test]
+async fn a_review_that_fails_leaves_no_drafts() {
+    let (address, seen) = host().await;
+    let gitlab = account(Software::Gitlab, address, "canary");
+    let at = |line: u64| json!({ "path": "a.rs", "line": line, "text": "Why?" });
+    let arguments = json!({ "comments": [at(7), at(99)] });
+    let target = "acme/shop!13";
+    let call = ActionCall { id: "d-2", name: "review", arguments: &arguments, target, received: &[] };
+    assert!(matches!(gitlab.act(&call).await, Err(Failure::Refused(_))));
+    let drafts = "/api/v4/projects/acme%2Fshop/merge_requests/13/draft_notes";
+    assert_eq!(requests(&seen)[1..], [format!("POST {drafts}"), format!("DELETE {drafts}/80")]);
 }
 
 #[tokio::test]
