@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     host::{Target, is_repository},
-    text::take_mentions,
+    text::{MARKER, take_mentions},
 };
 use crate::{
     contract::{Attention, CodeHostRules, Content, Inbound, OneLine, Origin, Proof, RemoteFile, Thread},
@@ -88,6 +88,8 @@ impl Activity {
         let login = rules.login.as_deref();
         let is_us = |name: &String| login.is_some_and(|login| is_login(name, login));
         let whole = self.whole_text();
+        // Other agents of Muster may have accounts like people's.
+        let is_program = self.sender.is_bot || whole.contains(MARKER);
         let (text, is_mentioned) = take_mentions(&whole, login);
         let is_asked = match self.deed {
             Deed::Labelled => true,
@@ -118,10 +120,10 @@ impl Activity {
             album: None,
             is_edit,
             authors: authors.into_iter().flatten().collect(),
-            is_automatic: self.sender.is_bot,
+            is_automatic: is_program,
             // A program needs an entry of its own on the whitelist: that of its repository admits only people.
             origin: Origin {
-                place: (!self.sender.is_bot).then(|| self.repo.clone()),
+                place: (!is_program).then(|| self.repo.clone()),
                 name: OneLine::name(&self.sender.login),
                 id: self.sender.id,
             },

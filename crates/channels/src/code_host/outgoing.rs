@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{
     api::Api,
     host::{Target, is_path},
-    text::neutralize,
+    text::{MARKER, neutralize},
 };
 use crate::{
     bounds,
@@ -229,7 +229,6 @@ fn receipt(api: &Api, place: &Target<'_>, comment: &Value) -> Receipt {
     Receipt { vendor_id: id, target: None }
 }
 
-/// Hosts don't show it.
 fn marker(id: &str) -> String {
-    format!("<!-- muster:{id} -->")
+    format!("{MARKER}{id} -->")
 }

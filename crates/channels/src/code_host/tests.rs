@@ -124,6 +124,9 @@ fn a_program_needs_an_entry_of_its_own() {
     let message = read("issue_comment", &payload, &rules()).unwrap();
     assert_eq!((message.is_automatic, message.origin.place), (true, None));
     assert_eq!(message.authors, ["dependabot[bot]", "app/29"]);
+    // Another agent of Muster, with an account like a person's.
+    let other = read("issue_comment", &comment("@muster done\n\n<!-- muster:d-1 -->"), &rules()).unwrap();
+    assert_eq!((other.is_automatic, other.origin.place), (true, None));
 }
 
 #[test]

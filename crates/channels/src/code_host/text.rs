@@ -4,6 +4,8 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
+/// Begins what each comment of Muster carries. Hosts don't show it.
+pub const MARKER: &str = "<!-- muster:";
 /// Invisible, without width or line break.
 const JOINER: char = '\u{2060}';
 /// The stems of closing keywords, and their endings: `fixes`, `closed`, `resolving`.
