@@ -285,6 +285,18 @@ async fn errors_map_to_failures() {
 }
 
 #[tokio::test]
+async fn a_conversation_ends_with_its_repository() {
+    let (address, fake) = fakes::github::github().await;
+    let listed = CodeHostRules { repos: vec!["Acme/Shop".to_owned()], ..rules() };
+    let app = with(7, &open_network(Some(address)), listed);
+    let said = text("x");
+    app.send(&part(&said, "acme/shop#12")).await.unwrap();
+    let refused = app.send(&part(&said, "acme/other#12")).await;
+    assert!(matches!(refused, Err(Failure::Refused(_))), "{refused:?}");
+    assert_eq!(fake.lock().unwrap().comments.len(), 1);
+}
+
+#[tokio::test]
 async fn comments_have_no_effects() {
     let (app, fake) = github().await;
     let said = text("@acme/ops: this fixes #3\n/close");
