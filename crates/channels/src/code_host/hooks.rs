@@ -61,8 +61,8 @@ pub async fn repositories(api: &Api) -> Result<Vec<String>, Failure> {
     Ok(found.as_array().into_iter().flatten().filter_map(name).collect())
 }
 
-/// Sets up the hook of each repository at this address, or removes it. Removes ours at other addresses, too: the
-/// service may have moved.
+/// Sets up the hook of each repository at this address, or removes it. Replaces ours at another address, since the
+/// service may have moved, and those that GitLab has disabled after an outage of the service.
 pub async fn register(
     api: &Api,
     account: &CodeHostAccount,
@@ -78,7 +78,7 @@ pub async fn register(
         let mut is_set_up = false;
         for hook in found.as_array().into_iter().flatten() {
             let url = hook["url"].as_str().or_else(|| hook["config"]["url"].as_str()).unwrap_or_default();
-            if !is_set_up && address == Some(url) {
+            if !is_set_up && address == Some(url) && hook["alert_status"] != "disabled" {
                 is_set_up = true;
             } else if let Some(id) = hook["id"].as_u64().filter(|_| url.ends_with(slug)) {
                 api.call(Method::DELETE, &format!("{path}/{id}"), None).await.map_err(of_repo)?;

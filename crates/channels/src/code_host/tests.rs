@@ -167,10 +167,7 @@ fn each_state_of_a_pipeline_is_told_in_its_merge_request() {
         message
     };
     let (running, failed) = (pipeline("running"), pipeline("failed"));
-    assert_eq!(
-        (failed.thread.target.as_str(), failed.text.as_str()),
-        ("acme/shop!13", "pipeline\n\nfailed")
-    );
+    assert_eq!((failed.thread.target.as_str(), failed.text.as_str()), ("acme/shop!13", "pipeline\n\nfailed"));
     assert_ne!(running.key, failed.key);
 }
 
