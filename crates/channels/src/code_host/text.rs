@@ -78,7 +78,7 @@ fn is_team(name: &str) -> bool {
     !first.is_empty() && (has_team() || is_all())
 }
 
-/// Whether a character reference goes on so that it may stand for `@` or `/`.
+/// Whether what follows a `&` may make it a character reference to `@` or `/`.
 fn may_hide_mention(rest: &str) -> bool {
     let is_number = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, 'x' | 'X'));
     rest.strip_prefix('#').is_some_and(is_number) || rest.starts_with("commat;") || rest.starts_with("sol;")
