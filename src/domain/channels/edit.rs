@@ -65,7 +65,7 @@ impl DomainEvent for Edited {}
 /// `NOT_FOUND`, `VALIDATION_FAILED`; `PLAN_LIMIT_REACHED` and `ARCHIVED` if the edit activates the channel or
 /// makes it external.
 pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> Result<()> {
-    let answer = probe_edit(scope, id, edit.clone()).await?;
+    let asked = probe_edit(scope, id, edit.clone()).await?;
     let tx = scope.begin().await?;
     if edit.scope.is_value() || edit.is_active.is_value() {
         // `check_use` may lock the organization. Restoring an agent locks it before the agent's channels, so do the
@@ -81,8 +81,15 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     violations.extend(check::check_required(&before, &after, &secrets));
     let is_new = is_new(&before, &after, &secrets);
     let is_ready = after.is_active && why_inactive(&after).is_none();
+    // An answer about other settings proves nothing: another edit may have changed them meanwhile.
+    let is_about_these = |asked: &Model| connection_settings(asked) == connection_settings(&after);
+    let answer = asked.filter(|(asked, _)| is_about_these(asked)).map(|(_, answer)| answer);
     if is_new && is_ready && is_github(&after) {
         violations.extend(probe::unconfirmed(answer.as_ref()));
+    }
+    if is_new && is_github(&after) && after.inactive_reason == Some(InactiveReason::AgentArchived) {
+        // Restoring the agent must not activate an installation that nobody has confirmed.
+        after.inactive_reason = Some(InactiveReason::AuthFailed);
     }
     if let Some(mut answer) = answer {
         violations.append(&mut answer.refused);
@@ -123,8 +130,12 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     finish(tx, (ChangeOp::Updated, "updateChannel"), id, agent, changes).await
 }
 
-/// Asks the vendor about the edited channel. `None`: there is nothing to ask.
-async fn probe_edit(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> Result<Option<Answer>> {
+/// Asks the vendor about the edited channel, which is returned with the answer. `None`: there is nothing to ask.
+async fn probe_edit(
+    scope: &Scope,
+    id: ChannelId,
+    edit: UpdateChannelInput,
+) -> Result<Option<(Model, Answer)>> {
     let found = connected(scope).filter(Column::Id.eq(id)).one(scope.core.db.read()).await?;
     let Some(before) = found else { return Ok(None) };
     let mut violations = check::check_input(before.transport, &edit);
@@ -137,7 +148,8 @@ async fn probe_edit(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     }
     // Stored secrets that can't be opened must not block their replacement.
     let Ok(opened) = OpenedSecrets::open(&scope.core, &before) else { return Ok(None) };
-    probe::ask_vendor(&scope.core, &after, opened.apply_edit(&secrets)).await.map(Some)
+    let answer = probe::ask_vendor(&scope.core, &after, opened.apply_edit(&secrets)).await?;
+    Ok(Some((after, answer)))
 }
 
 /// Whether stored facts about the vendor may be outdated: its address or credentials changed, or the channel was off.

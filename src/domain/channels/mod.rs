@@ -67,7 +67,7 @@ use self::{
 };
 use crate::{
     base::{
-        enums::{ChangeOp, InactiveReason, RecordKind},
+        enums::{ChangeOp, InactiveReason, RecordKind, Transport},
         ids::{AgentId, ChannelId},
         problem::Result,
         time::Timestamp,
@@ -146,6 +146,12 @@ pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()
 /// Activates the channels that were deactivated with their agent.
 pub async fn activate_for_restored_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     let same = channels::Column::InactiveReason.eq(InactiveReason::AgentArchived);
+    // The authorization of a channel at GitHub may have ended meanwhile.
+    let unauthorized = tx.scope.update::<channels::Entity>().filter(same.clone());
+    let unauthorized = unauthorized.filter(channels::Column::Transport.eq(Transport::CodeHost));
+    let unauthorized = unauthorized.filter(channels::Column::CodeHostHost.is_null());
+    let unauthorized = unauthorized.filter(channels::Column::CodeHostOauthAuthorized.eq(false));
+    set_active(tx, agent, unauthorized, Some(InactiveReason::AuthFailed)).await?;
     let inactive = tx.scope.update::<channels::Entity>().filter(same);
     let inactive = inactive.filter(channels::Column::ArchivedAt.is_null());
     for channel in set_active(tx, agent, inactive, None).await? {

@@ -11,6 +11,7 @@ use muster::{
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::Sha256;
+use tokio::sync::oneshot;
 
 use crate::{
     channels::{
@@ -112,6 +113,50 @@ async fn a_channel_is_active_once_a_person_reaches_its_installation() {
         "mutation($o: Id!, $c: Id!) { disconnectChannel(orgId: $o, id: $c) { isActive inactiveReason } }";
     let ended = app.operator.gql(disconnect, json!({ "o": app.org, "c": channel["id"] })).await.data();
     assert_eq!(ended["disconnectChannel"], json!({ "isActive": false, "inactiveReason": "AUTH_FAILED" }));
+}
+
+#[tokio::test]
+async fn githubs_answer_counts_only_for_the_installation_that_it_is_about() {
+    let (address, fake) = github().await;
+    let app = app_with(address, with_app).await;
+    let channel = connect(&app, body(app.agent().await)).await;
+    authorize(&app, &channel).await;
+    let (answer, held) = oneshot::channel();
+    fake.lock().unwrap().held = Some(("GET user/installations", held));
+    let switch_on = async { app.operator.patch(&at(&app, &channel), json!({ "is_active": true })).await };
+    let move_away = async {
+        until("GitHub is asked", async || fake.lock().unwrap().held.is_none()).await;
+        sets(&app, &channel, json!({ "code_host": { "installation_id": 8 } })).await;
+        answer.send(()).unwrap();
+    };
+    let (switched, ()) = tokio::join!(switch_on, move_away);
+    assert_eq!(switched.violations(), [("/code_host/installation_id", "NOT_ALLOWED")]);
+}
+
+#[tokio::test]
+async fn restoring_the_agent_activates_only_what_is_confirmed() {
+    let (app, _, channel) = active().await;
+    let of_agent = async |what: &str| {
+        let mutation = format!("mutation($o: Id!, $a: Id!) {{ {what} }}");
+        app.admin.gql(&mutation, json!({ "o": app.org, "a": channel["agent_id"] })).await.data();
+    };
+    let state = async || {
+        let listed = app.viewer.get(&path(&app)).await.expect(200);
+        json!([listed[0]["is_active"], listed[0]["inactive_reason"]])
+    };
+    of_agent("deleteAgent(orgId: $o, id: $a)").await;
+    of_agent("restoreAgent(orgId: $o, id: $a) { id }").await;
+    assert_eq!(state().await, json!([true, null]));
+    of_agent("deleteAgent(orgId: $o, id: $a)").await;
+    sets(&app, &channel, json!({ "code_host": { "installation_id": 8 } })).await;
+    of_agent("restoreAgent(orgId: $o, id: $a) { id }").await;
+    assert_eq!(state().await, json!([false, "AUTH_FAILED"]));
+    sets(&app, &channel, json!({ "is_active": true, "code_host": { "installation_id": 7 } })).await;
+    of_agent("deleteAgent(orgId: $o, id: $a)").await;
+    let disconnect = "mutation($o: Id!, $c: Id!) { disconnectChannel(orgId: $o, id: $c) { isActive } }";
+    app.operator.gql(disconnect, json!({ "o": app.org, "c": channel["id"] })).await.data();
+    of_agent("restoreAgent(orgId: $o, id: $a) { id }").await;
+    assert_eq!(state().await, json!([false, "AUTH_FAILED"]));
 }
 
 #[tokio::test]

@@ -3,10 +3,11 @@
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::{
     host::{Target, is_repository},
-    text::take_mentions,
+    text::{MARKER, take_mentions},
 };
 use crate::{
     contract::{Attention, CodeHostRules, Content, Inbound, OneLine, Origin, Proof, RemoteFile, Thread},
@@ -58,8 +59,8 @@ pub struct Activity {
     pub thread: Option<String>,
     /// The path of what was written, below the host's root.
     pub vendor_id: Option<String>,
-    /// The id of what was written or changed.
-    pub id: String,
+    /// The id of what was written or changed. `None`: each event is another one.
+    pub id: Option<String>,
     pub text: String,
     pub context: String,
     /// Who was assigned, asked or named by a label: a login, or the label.
@@ -87,6 +88,8 @@ impl Activity {
         let login = rules.login.as_deref();
         let is_us = |name: &String| login.is_some_and(|login| is_login(name, login));
         let whole = self.whole_text();
+        // Other agents of Muster may have accounts like people's.
+        let is_program = self.sender.is_bot || whole.contains(MARKER);
         let (text, is_mentioned) = take_mentions(&whole, login);
         let is_asked = match self.deed {
             Deed::Labelled => true,
@@ -109,17 +112,18 @@ impl Activity {
             text = format!("@{}", login.unwrap_or_default());
         }
         let whom = self.whom.join(",");
+        let id = self.id.unwrap_or_else(|| hex::encode(Sha256::digest(payload.to_string())));
         let authors = [Some(self.sender.login.clone()), self.sender.app];
         Some(Inbound {
-            key: Some(format!("{}:{}:{}:{}:{whom}", self.event, self.action, self.id, self.updated)),
+            key: Some(format!("{}:{}:{id}:{}:{whom}", self.event, self.action, self.updated)),
             answers: None,
             album: None,
             is_edit,
             authors: authors.into_iter().flatten().collect(),
-            is_automatic: self.sender.is_bot,
+            is_automatic: is_program,
             // A program needs an entry of its own on the whitelist: that of its repository admits only people.
             origin: Origin {
-                place: (!self.sender.is_bot).then(|| self.repo.clone()),
+                place: (!is_program).then(|| self.repo.clone()),
                 name: OneLine::name(&self.sender.login),
                 id: self.sender.id,
             },
@@ -210,6 +214,11 @@ fn short(target: &str) -> &str {
     let end = target.find(['#', '!', '~']).and_then(|mark| target[mark..].find('/').map(|at| mark + at));
     let whole = &target[..end.unwrap_or(target.len())];
     whole.rsplit_once('/').map_or(whole, |(_, name)| name)
+}
+
+/// A file's path in the head of a quote, which it must not end.
+pub fn quoted_path(path: &Value) -> String {
+    path.as_str().unwrap_or_default().replace(|c: char| c.is_control() || matches!(c, '[' | ']'), "_")
 }
 
 fn payload_file(payload: &Value) -> RemoteFile {

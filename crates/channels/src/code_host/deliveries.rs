@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::app::App;
+use super::{api::Api, decode, installation::Installation};
 use crate::{
     backoff::Backoff,
-    contract::{Cursor, Event, Failure, Link, Sink},
+    contract::{CodeHostRules, Cursor, Event, Failure, Link, Sink, Software},
     network::Page,
 };
 
@@ -22,31 +22,28 @@ struct Position {
     since: Timestamp,
 }
 
-/// Decodes an event's payload.
-type Decode<'a> = dyn Fn(&str, &Value) -> Option<Event> + Sync + 'a;
-
 struct Listener<'a> {
-    app: &'a App,
-    installation: i64,
+    installation: &'a Installation,
+    api: &'a Api,
+    rules: &'a CodeHostRules,
     sink: &'a dyn Sink,
-    decode: &'a Decode<'a>,
     position: Position,
     stored: Option<Position>,
-    /// The deliveries since the position that have been read.
+    /// Our deliveries since the position that have been read.
     read: HashMap<u64, Timestamp>,
 }
 
 /// Listens until dropped, or until the installation ends.
 pub async fn listen(
-    app: &App,
-    installation: i64,
+    installation: &Installation,
+    api: &Api,
+    rules: &CodeHostRules,
     cursor: Option<Cursor>,
-    (sink, decode): (&dyn Sink, &Decode<'_>),
-    now: Timestamp,
+    sink: &dyn Sink,
 ) -> Result<Infallible, Failure> {
     let stored = cursor.and_then(|cursor| muster_json::from_str(&cursor.0).ok());
-    let position = stored.unwrap_or(Position { since: app.memory.github_time(now) });
-    let mut listener = Listener { app, installation, sink, decode, position, stored, read: HashMap::new() };
+    let position = stored.unwrap_or(Position { since: installation.app().memory.github_time(api.now()) });
+    let mut listener = Listener { installation, api, rules, sink, position, stored, read: HashMap::new() };
     let (mut backoff, mut is_up) = (Backoff::new(), false);
     loop {
         match listener.poll().await {
@@ -83,11 +80,12 @@ impl From<Failure> for Ended {
 impl Listener<'_> {
     async fn poll(&mut self) -> Result<(), Ended> {
         let mut new = Vec::new();
-        let mut page = self.app.latest_deliveries().await?;
+        let app = self.installation.app();
+        let mut page = app.latest_deliveries().await?;
+        let latest = page.deliveries.first().and_then(delivered_at);
         while let Some(next) = self.collect(page, &mut new) {
-            page = self.app.deliveries(&next).await?;
+            page = app.deliveries(&next).await?;
         }
-        let latest = new.first().map(|(_, at, _)| *at);
         // The oldest first.
         for (id, at, delivery) in new.into_iter().rev() {
             self.take(id, &delivery).await?;
@@ -104,15 +102,15 @@ impl Listener<'_> {
         if is_due { self.store(Vec::new()).await } else { Ok(()) }
     }
 
-    /// Collects what has not been read. Returns the path of the next page, if there may be more on it.
+    /// Collects ours that have not been read. Returns the path of the next page, if there may be more on it.
     fn collect(&self, page: Page, new: &mut Vec<(u64, Timestamp, Value)>) -> Option<String> {
         for delivery in page.deliveries {
-            let at = delivery["delivered_at"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
-            let (Some(id), Some(at)) = (delivery["id"].as_u64(), at) else { continue };
+            let (Some(id), Some(at)) = (delivery["id"].as_u64(), delivered_at(&delivery)) else { continue };
             if at < self.position.since {
                 return None;
             }
-            if !self.read.contains_key(&id) {
+            let is_ours = delivery["installation_id"].as_i64() == Some(self.installation.id());
+            if is_ours && !self.read.contains_key(&id) {
                 new.push((id, at, delivery));
             }
         }
@@ -121,28 +119,33 @@ impl Listener<'_> {
 
     /// Reads a delivery that GitHub could not make.
     async fn take(&mut self, id: u64, delivery: &Value) -> Result<(), Ended> {
-        if delivery["installation_id"].as_i64() != Some(self.installation) {
-            return Ok(());
-        }
         let event = delivery["event"].as_str().unwrap_or_default();
-        let action = delivery["action"].as_str().unwrap_or_default();
-        if event == "installation" && matches!(action, "deleted" | "suspend") {
-            let why = "GitHub: the installation of the App was removed or suspended.";
-            return Err(Failure::Credentials(why.into()).into());
+        if matches!(event, "installation" | "installation_repositories") {
+            return self.check_installation().await;
         }
         if delivery["status_code"].as_u64().is_some_and(|status| (200..300).contains(&status)) {
             return Ok(());
         }
         let path = format!("app/hook/deliveries/{id}");
-        let found = match self.app.call(Method::GET, &path).await {
+        let found = match self.installation.app().call(Method::GET, &path).await {
             // GitHub keeps it no longer.
             Err(Failure::TargetGone(_)) => return Ok(()),
             found => found?,
         };
-        match (self.decode)(event, &found["request"]["payload"]) {
+        match decode(Software::Github, event, &found["request"]["payload"], self.rules) {
             Some(event) => self.store(vec![event]).await,
             None => Ok(()),
         }
+    }
+
+    /// Checks whether the channel may still use the installation, which was changed. Asks GitHub, since a suspension in
+    /// the list may have ended.
+    async fn check_installation(&self) -> Result<(), Ended> {
+        let (app, id) = (self.installation.app(), self.installation.id());
+        app.memory.forget_token(id);
+        app.installation_token(id).await?;
+        self.installation.identify(self.api, self.rules).await?;
+        Ok(())
     }
 
     /// Stores events with the position.
@@ -153,4 +156,8 @@ impl Listener<'_> {
         self.stored = Some(self.position);
         Ok(())
     }
+}
+
+fn delivered_at(delivery: &Value) -> Option<Timestamp> {
+    delivery["delivered_at"].as_str()?.parse().ok()
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::activity::{Activity, Deed, Person, Subject};
+use super::activity::{Activity, Deed, Person, Subject, quoted_path};
 use crate::quoting::{join_paragraphs, quote};
 
 /// An event with the fields of its subject and of what was written, and the path of that.
@@ -81,10 +81,11 @@ pub fn read(event: &str, payload: &Value) -> Option<Activity> {
         action: action.to_owned(),
         deed: known.map_or(if kind.is_some() { Deed::Rare } else { Deed::Other }, |(_, deed)| deed),
         repo_id: payload["repository"]["id"].as_u64().unwrap_or_default(),
-        sender: read_person(payload, written)?,
+        sender: read_person(payload, written, deed)?,
         thread: None,
         vendor_id: None,
-        id: format!("{}/{}", about.number, written["id"].as_u64().unwrap_or_default()),
+        // Gitea's reviews have none, but an issue with a time.
+        id: written["id"].as_u64().or(kind.map(|_| 0)).map(|id| format!("{}/{id}", about.number)),
         text: String::new(),
         context: String::new(),
         whom: Vec::new(),
@@ -188,13 +189,16 @@ fn read_subject(subject: &Value, number: u64, event: &str) -> Subject {
     }
 }
 
-fn read_person(payload: &Value, written: &Value) -> Option<Person> {
+fn read_person(payload: &Value, written: &Value, deed: Option<Deed>) -> Option<Person> {
     let sender = &payload["sender"];
+    // The App by which something was written did not cause what people do to it later.
+    let app = &written["performed_via_github_app"]["id"];
+    let app = app.as_u64().filter(|_| deed == Some(Deed::Said));
     Some(Person {
         id: sender["id"].as_u64()?.to_string(),
         login: text(&sender["login"]),
         is_bot: sender["type"] == "Bot",
-        app: written["performed_via_github_app"]["id"].as_u64().map(|id| format!("app/{id}")),
+        app: app.map(|id| format!("app/{id}")),
     })
 }
 
@@ -205,7 +209,7 @@ fn quote_lines(comment: &Value) -> String {
     let hunk = text(&comment["diff_hunk"]);
     let lines: Vec<&str> = hunk.lines().collect();
     let last = lines[lines.len().saturating_sub(8)..].join("\n");
-    quote(&format!("In answer to {}{line}", text(&comment["path"]).replace(['[', ']'], "_")), &last)
+    quote(&format!("In answer to {}{line}", quoted_path(&comment["path"])), &last)
 }
 
 fn names(person: &Value) -> Vec<String> {

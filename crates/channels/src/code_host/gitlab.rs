@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::activity::{Activity, Deed, Person, Subject};
+use super::activity::{Activity, Deed, Person, Subject, quoted_path};
 use crate::quoting::{join_paragraphs, quote};
 
 static DEEDS: [(&str, Deed); 6] = [
@@ -20,17 +20,19 @@ pub fn read(payload: &Value) -> Option<Activity> {
     let action = written["action"].as_str().unwrap_or(if event == "note" { "create" } else { "" });
     let is_known = matches!(event, "issue" | "merge_request" | "note");
     let known = DEEDS.iter().find(|(name, _)| is_known && *name == action).map(|(_, deed)| *deed);
-    // Notes of GitLab itself.
-    if written["system"] == true {
+    // Notes of GitLab itself, and those that an answer would make public.
+    let is_internal =
+        payload["event_type"] == "confidential_note" && payload["issue"]["confidential"] != true;
+    if written["system"] == true || is_internal {
         return None;
     }
     let kind = match (event, written["noteable_type"].as_str()) {
-        ("note", Some("Issue")) => "issue",
-        ("note", Some("MergeRequest")) => "merge_request",
-        ("note", _) => return None,
-        _ => event,
+        ("issue", _) | ("note", Some("Issue")) => "issue",
+        ("note", kind) if kind != Some("MergeRequest") => return None,
+        // Pipelines name their merge request.
+        _ => "merge_request",
     };
-    let about = if event == "note" { &payload[kind] } else { written };
+    let about = if matches!(event, "issue" | "merge_request") { written } else { &payload[kind] };
     let repo = text(&payload["project"]["path_with_namespace"]);
     let subject = read_subject(payload, about, kind);
     let mut activity = Activity {
@@ -41,7 +43,8 @@ pub fn read(payload: &Value) -> Option<Activity> {
         sender: read_person(payload)?,
         thread: None,
         vendor_id: None,
-        id: written["id"].as_u64().unwrap_or_default().to_string(),
+        // A pipeline has the same id in each of its states.
+        id: written["id"].as_u64().filter(|_| is_known).map(|id| id.to_string()),
         text: String::new(),
         context: String::new(),
         whom: Vec::new(),
@@ -56,7 +59,7 @@ pub fn read(payload: &Value) -> Option<Activity> {
     match event {
         "note" => read_note(&mut activity, kind, written)?,
         "issue" | "merge_request" => read_change(&mut activity, payload)?,
-        _ => {}
+        _ => activity.text = text(&written["status"]),
     }
     Some(activity)
 }
@@ -68,7 +71,7 @@ fn read_note(activity: &mut Activity, kind: &str, note: &Value) -> Option<()> {
     if note["type"] == "DiffNote" {
         activity.thread = note["discussion_id"].as_str().map(str::to_owned);
         let line = note["position"]["new_line"].as_u64().map(|line| format!(", line {line}"));
-        let place = text(&note["position"]["new_path"]).replace(['[', ']'], "_");
+        let place = quoted_path(&note["position"]["new_path"]);
         activity.context = quote(&format!("In answer to {place}{}", line.unwrap_or_default()), "");
     }
     Some(())

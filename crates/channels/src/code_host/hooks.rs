@@ -61,7 +61,8 @@ pub async fn repositories(api: &Api) -> Result<Vec<String>, Failure> {
     Ok(found.as_array().into_iter().flatten().filter_map(name).collect())
 }
 
-/// Sets up the hook of each repository at this address, or removes it.
+/// Sets up the hook of each repository at this address, or removes it. Replaces ours at another address, since the
+/// service may have moved, and those that GitLab has disabled after an outage of the service.
 pub async fn register(
     api: &Api,
     account: &CodeHostAccount,
@@ -72,20 +73,19 @@ pub async fn register(
     for repo in repos {
         let path = format!("{}/hooks", api.host.repository(repo));
         let of_repo = |failure| explain(repo, failure);
-        let found = api.get(&path).await.map_err(of_repo)?;
-        let is_ours = |hook: &&Value| {
-            let url = hook["url"].as_str().or_else(|| hook["config"]["url"].as_str());
-            url.is_some_and(|url| url.ends_with(slug))
-        };
-        let ours = found.as_array().into_iter().flatten().find(is_ours);
-        match (ours.and_then(|hook| hook["id"].as_u64()), address) {
-            (Some(hook), None) => {
-                api.call(Method::DELETE, &format!("{path}/{hook}"), None).await.map_err(of_repo)?;
+        // As many as GitLab and Gitea list: beyond the list, ours would be set up again each minute.
+        let found = api.get(&format!("{path}?per_page=100&limit=50")).await.map_err(of_repo)?;
+        let mut is_set_up = false;
+        for hook in found.as_array().into_iter().flatten() {
+            let url = hook["url"].as_str().or_else(|| hook["config"]["url"].as_str()).unwrap_or_default();
+            if !is_set_up && address == Some(url) && hook["alert_status"] != "disabled" {
+                is_set_up = true;
+            } else if let Some(id) = hook["id"].as_u64().filter(|_| url.ends_with(slug)) {
+                api.call(Method::DELETE, &format!("{path}/{id}"), None).await.map_err(of_repo)?;
             }
-            (None, Some(address)) => {
-                api.post(&path, &hook(account, address)).await.map_err(of_repo)?;
-            }
-            _ => {}
+        }
+        if let Some(address) = address.filter(|_| !is_set_up) {
+            api.post(&path, &hook(account, address)).await.map_err(of_repo)?;
         }
     }
     Ok(address.is_some())

@@ -35,7 +35,7 @@ pub use self::text::neutralize;
 use self::{
     api::{Api, Credential},
     app::App,
-    host::{GITHUB, Host},
+    host::{GITHUB, Host, Target},
     installation::Installation,
     outgoing::REVIEW,
 };
@@ -117,6 +117,16 @@ impl CodeHost {
             Inlets::Hooks(account) => hooks::verify(account, request, now),
             Inlets::Installation(installation) => verify_github(installation.webhook_secret(), request),
         }
+    }
+
+    /// A conversation may be older than the choice of repositories, for which the authorization was checked.
+    fn check_repository(&self, target: &str) -> Result<(), Failure> {
+        let repos = &self.rules.repos;
+        let is_listed = |place: Target<'_>| repos.iter().any(|repo| repo.eq_ignore_ascii_case(place.repo));
+        if repos.is_empty() || Target::parse(target).is_none_or(is_listed) {
+            return Ok(());
+        }
+        Err(Failure::Refused("The channel no longer lists this repository.".into()))
     }
 
     fn read_request(&self, request: &RawRequest<'_>) -> Result<Option<Event>, Refusal> {
@@ -208,14 +218,15 @@ impl Transport for CodeHost {
             let Inlets::Installation(installation) = &self.inlet else {
                 return Err(Failure::Refused("This host sends its events.".into()));
             };
-            let decode = |event: &str, payload: &Value| decode(Software::Github, event, payload, &self.rules);
-            let (app, id) = (installation.app(), installation.id());
-            deliveries::listen(app, id, cursor, (sink, &decode), self.api.now()).await
+            deliveries::listen(installation, &self.api, &self.rules, cursor, sink).await
         })
     }
 
     fn send<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
-        Box::pin(outgoing::send(&self.api, part))
+        Box::pin(async move {
+            self.check_repository(part.target)?;
+            outgoing::send(&self.api, part).await
+        })
     }
 
     fn reconcile<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Option<Receipt>, Failure>> {
@@ -224,6 +235,7 @@ impl Transport for CodeHost {
 
     fn act<'a>(&'a self, call: &'a ActionCall<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
         Box::pin(async move {
+            self.check_repository(call.target)?;
             match call.name {
                 "review" => outgoing::review(&self.api, call).await,
                 _ => outgoing::react(&self.api, call).await,

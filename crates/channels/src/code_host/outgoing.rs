@@ -1,5 +1,7 @@
 //! Comments, and finding those that were sent: each carries its delivery's id, which is not shown. Reactions and reviews.
 
+use std::time::Duration;
+
 use http::Method;
 use jiff::{Timestamp, ToSpan};
 use serde::Deserialize;
@@ -8,11 +10,11 @@ use serde_json::{Value, json};
 use super::{
     api::Api,
     host::{Target, is_path},
-    text::neutralize,
+    text::{MARKER, neutralize},
 };
 use crate::{
     bounds,
-    contract::{Action, ActionCall, Cause, Failure, Part, Receipt, Software},
+    contract::{Action, ActionCall, Cause, Failure, Part, Receipt, Scope, Software},
     reaction::Reaction,
 };
 
@@ -164,16 +166,30 @@ async fn review_at_gitlab(api: &Api, place: &Target<'_>, review: &Review) -> Res
     let found = api.get(&request).await.map_err(no_pull_request)?;
     let refs = &found["diff_refs"];
     let drafts = format!("{request}/draft_notes");
-    for LineComment { path, line, text } in &review.comments {
+    let to_note = |LineComment { path, line, text }: &LineComment| {
         let position = json!({
             "position_type": "text", "new_path": path, "old_path": path, "new_line": line,
             "base_sha": refs["base_sha"], "start_sha": refs["start_sha"], "head_sha": refs["head_sha"],
         });
-        api.post(&drafts, &json!({ "note": neutralize(text), "position": position })).await?;
-    }
+        json!({ "note": neutralize(text), "position": position })
+    };
+    let mut notes: Vec<Value> = review.comments.iter().map(to_note).collect();
     let summary = review.summary();
     if !summary.trim().is_empty() {
-        api.post(&drafts, &json!({ "note": summary })).await?;
+        notes.push(json!({ "note": summary }));
+    }
+    let mut written = Vec::new();
+    for note in &notes {
+        match api.post(&drafts, note).await {
+            Ok(draft) => written.extend(draft["id"].as_u64()),
+            Err(failure) => {
+                // Otherwise the next review would publish them, too.
+                for id in written {
+                    drop(api.call(Method::DELETE, &format!("{drafts}/{id}"), None).await);
+                }
+                return Err(failure);
+            }
+        }
     }
     api.call(Method::POST, &format!("{drafts}/bulk_publish"), None).await.map(|_| Receipt::default())
 }
@@ -193,10 +209,14 @@ async fn discuss(api: &Api, place: &Target<'_>, body: &str) -> Result<Receipt, F
     let input = json!({ "discussionId": place.thread, "body": body });
     // On GitHub Enterprise Server, beside the REST API.
     let said = api.post("../graphql", &json!({ "query": query, "variables": { "input": input } })).await?;
-    match said["errors"][0]["message"].as_str() {
-        Some(why) => Err(Failure::Refused(format!("GitHub: {why}").into())),
-        None => Ok(Receipt::default()),
-    }
+    let error = &said["errors"][0];
+    let Some(why) = error["message"].as_str() else { return Ok(Receipt::default()) };
+    let cause = Cause::from(format!("GitHub: {why}"));
+    Err(if error["type"] == "RATE_LIMITED" {
+        Failure::RateLimited { wait: Duration::from_secs(60), scope: Scope::Channel, cause }
+    } else {
+        Failure::Refused(cause)
+    })
 }
 
 fn place(target: &str) -> Result<Target<'_>, Failure> {
@@ -209,7 +229,6 @@ fn receipt(api: &Api, place: &Target<'_>, comment: &Value) -> Receipt {
     Receipt { vendor_id: id, target: None }
 }
 
-/// Hosts don't show it.
 fn marker(id: &str) -> String {
-    format!("<!-- muster:{id} -->")
+    format!("{MARKER}{id} -->")
 }

@@ -124,6 +124,75 @@ fn a_program_needs_an_entry_of_its_own() {
     let message = read("issue_comment", &payload, &rules()).unwrap();
     assert_eq!((message.is_automatic, message.origin.place), (true, None));
     assert_eq!(message.authors, ["dependabot[bot]", "app/29"]);
+    // Another agent of Muster, with an account like a person's.
+    let other = read("issue_comment", &comment("@muster done\n\n<!-- muster:d-1 -->"), &rules()).unwrap();
+    assert_eq!((other.is_automatic, other.origin.place), (true, None));
+}
+
+#[test]
+fn what_people_do_to_our_issue_is_theirs() {
+    let mut payload = issue("closed", json!({}));
+    payload["issue"]["performed_via_github_app"] = json!({ "id": 70 });
+    assert_eq!(read("issues", &payload, &rules()).unwrap().authors, ["ada"]);
+    payload["action"] = json!("opened");
+    assert_eq!(read("issues", &payload, &rules()).unwrap().authors, ["ada", "app/70"]);
+}
+
+#[test]
+fn events_about_something_without_an_id_are_told_apart() {
+    let push = |after: &str| {
+        let payload = json!({
+            "after": after, "sender": { "id": 5, "login": "ada" },
+            "repository": { "id": 9, "full_name": "acme/shop" },
+        });
+        let rules = CodeHostRules { events: vec!["push".to_owned()], ..rules() };
+        read("push", &payload, &rules).unwrap().key
+    };
+    assert_ne!(push("a"), push("b"));
+    assert_eq!(push("a"), push("a"));
+}
+
+#[test]
+fn each_state_of_a_pipeline_is_told_in_its_merge_request() {
+    let pipeline = |status: &str| {
+        let payload = json!({
+            "object_kind": "pipeline", "user": { "id": 5, "username": "ada" },
+            "project": { "id": 9, "path_with_namespace": "acme/shop" },
+            // Its iid is not that of an issue.
+            "object_attributes": { "id": 31, "iid": 3, "status": status },
+            "merge_request": { "id": 71, "iid": 13, "title": "Repair it" },
+        });
+        let rules = CodeHostRules { events: vec!["pipeline".to_owned()], ..rules() };
+        let Some(Event::Message(message)) = decode(Software::Gitlab, "", &payload, &rules) else { panic!() };
+        message
+    };
+    let (running, failed) = (pipeline("running"), pipeline("failed"));
+    assert_eq!((failed.thread.target.as_str(), failed.text.as_str()), ("acme/shop!13", "pipeline\n\nfailed"));
+    assert_ne!(running.key, failed.key);
+}
+
+#[test]
+fn internal_notes_are_not_answered_in_public() {
+    let noted = |event_type: &str, is_confidential: bool| {
+        let payload = json!({
+            "object_kind": "note", "event_type": event_type, "user": { "id": 5, "username": "ada" },
+            "project": { "id": 9, "path_with_namespace": "acme/shop" },
+            "issue": { "iid": 12, "title": "It breaks", "confidential": is_confidential },
+            "object_attributes": { "id": 80, "note": "@muster look", "noteable_type": "Issue" },
+        });
+        decode(Software::Gitlab, "", &payload, &rules()).is_some()
+    };
+    assert!(noted("note", false) && noted("confidential_note", true));
+    assert!(!noted("confidential_note", false));
+}
+
+#[test]
+fn a_path_does_not_end_its_quote() {
+    let mut payload = comment("Why?");
+    payload["pull_request"] = payload["issue"].take();
+    payload["comment"]["path"] = json!("a]\nPay");
+    let read = read("pull_request_review_comment", &payload, &rules()).unwrap();
+    assert_eq!(read.context, "[In answer to a__Pay]");
 }
 
 #[test]

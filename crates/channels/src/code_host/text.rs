@@ -2,8 +2,10 @@
 //!
 //! Code stays unchanged: hosts ignore it.
 
-use pulldown_cmark::{Event, Parser, Tag};
+use pulldown_cmark::{Event, Options, Parser, Tag};
 
+/// Begins what each comment of Muster carries. Hosts don't show it.
+pub const MARKER: &str = "<!-- muster:";
 /// Invisible, without width or line break.
 const JOINER: char = '\u{2060}';
 /// The stems of closing keywords, and their endings: `fixes`, `closed`, `resolving`.
@@ -13,7 +15,8 @@ const ENDINGS: [&str; 6] = ["", "e", "es", "ed", "ing", "s"];
 /// Disables all of them in Markdown.
 pub fn neutralize(markdown: &str) -> String {
     let (mut said, mut from) = (String::with_capacity(markdown.len()), 0);
-    for (event, range) in Parser::new(markdown).into_offset_iter() {
+    // A cell of a table ends code.
+    for (event, range) in Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter() {
         let is_code = matches!(event, Event::Start(Tag::CodeBlock(_)) | Event::Code(_));
         if is_code && range.start >= from {
             neutralize_words(&markdown[from..range.start], &mut said);
@@ -52,8 +55,10 @@ fn neutralize_word(word: &str, to: &mut String) {
         to.push_str(&format!("{keyword}:{JOINER}"));
         from = keyword.len() + 1;
     }
-    for (at, _) in word.match_indices('@') {
-        if at >= from && is_team(&word[at + 1..]) {
+    for (at, mark) in word.match_indices(['@', '&']) {
+        let rest = &word[at + 1..];
+        let has_effect = if mark == "@" { is_team(rest) } else { may_hide_mention(rest) };
+        if at >= from && has_effect {
             to.push_str(&word[from..=at]);
             to.push(JOINER);
             from = at + 1;
@@ -62,11 +67,21 @@ fn neutralize_word(word: &str, to: &mut String) {
     to.push_str(&word[from..]);
 }
 
-/// Whether a name begins with an organization and a team: `acme/ops`.
+/// Whether a name begins with an organization and a team, `acme/ops`, or is `all`: at GitLab, the whole project.
 fn is_team(name: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    name.trim_start_matches(is_part).strip_prefix('/').is_some_and(|team| team.starts_with(is_part))
-        && name.starts_with(is_part)
+    // Markdown drops backslashes.
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '\\');
+    let rest = name.trim_start_matches(is_part);
+    let first = &name[..name.len() - rest.len()];
+    let is_all = || first.trim_end_matches(['-', '_', '.', '\\']).eq_ignore_ascii_case("all");
+    let has_team = || rest.strip_prefix('/').is_some_and(|team| team.starts_with(is_part));
+    !first.is_empty() && (has_team() || is_all())
+}
+
+/// Whether what follows a `&` may make it a character reference to `@` or `/`.
+fn may_hide_mention(rest: &str) -> bool {
+    let is_number = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, 'x' | 'X'));
+    rest.strip_prefix('#').is_some_and(is_number) || rest.starts_with("commat;") || rest.starts_with("sol;")
 }
 
 fn is_closing(word: &str) -> bool {
@@ -116,6 +131,11 @@ mod tests {
     fn teams_keywords_and_commands_have_no_effect() {
         for (text, expected) in [
             ("@acme/ops look", "@\u{2060}acme/ops look"),
+            ("@acme\\/ops @ac\\-me/ops", "@\u{2060}acme\\/ops @\u{2060}ac\\-me/ops"),
+            ("&#64;acme/ops, @acme&#x2f;ops", "&\u{2060}#64;acme/ops, @acme&\u{2060}#x2f;ops"),
+            ("&commat;a/b @a&sol;b &amp; R&D", "&\u{2060}commat;a/b @a&\u{2060}sol;b &amp; R&D"),
+            ("@all. @all-hands @allen", "@\u{2060}all. @all-hands @allen"),
+            ("|a|\n|-|\n|`|@a/b|`|", "|a|\n|-|\n|`|@\u{2060}a/b|`|"),
             ("@ada look at ada@b.test", "@ada look at ada@b.test"),
             ("This fixes #12.", "This fixes \u{2060}#12."),
             ("Closes: acme/a_b#3, GH-4", "Closes: \u{2060}acme/a_b#3, GH-4"),

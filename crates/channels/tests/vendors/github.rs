@@ -149,16 +149,43 @@ async fn what_github_could_not_deliver_is_fetched_once() {
 #[tokio::test]
 async fn a_removed_installation_ends_the_channel() {
     let (app, fake) = github().await;
-    let gone = json!({ "action": "deleted", "installation": { "id": 7 } });
-    fake.lock().unwrap().happens("installation", &gone, 200);
+    let changed = |action: &str| json!({ "action": action, "installation": { "id": 7 } });
+    // Now it has a repository that Ada does not reach.
+    {
+        let mut fake = fake.lock().unwrap();
+        fake.repositories = 2;
+        fake.happens("installation_repositories", &changed("added"), 200);
+    }
     let ended = app.listen(None, &TestSink::new(9).0).await;
     assert!(matches!(ended, Err(Failure::Credentials(_))), "{ended:?}");
-    fake.lock().unwrap().is_suspended = true;
+    {
+        let mut fake = fake.lock().unwrap();
+        fake.repositories = 1;
+        fake.is_suspended = true;
+        fake.happens("installation", &changed("suspend"), 200);
+    }
+    let at = fake.lock().unwrap().at;
+    let app = installation(7, at);
+    let ended = app.listen(None, &TestSink::new(9).0).await;
+    assert!(matches!(ended, Err(Failure::Credentials(_))), "{ended:?}");
     let refused = app.send(&part(&text("x"), "acme/shop#12")).await;
     assert!(
         matches!(&refused, Err(Failure::Credentials(why)) if why.as_str().contains("suspended")),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn a_suspension_that_ended_does_not_end_the_channel() {
+    let (app, fake) = github().await;
+    {
+        let mut fake = fake.lock().unwrap();
+        fake.happens("installation", &json!({ "action": "suspend", "installation": { "id": 7 } }), 200);
+        fake.happens("issue_comment", &commented(100, "later"), 502);
+    }
+    let (sink, mut calls) = TestSink::new(9);
+    let read = listen(&*app, None, &sink, async { next(&mut calls).await.0.text }).await;
+    assert_eq!(read, "later");
 }
 
 #[tokio::test]
@@ -244,6 +271,10 @@ async fn errors_map_to_failures() {
     let lost = failure(502, "Server Error", None).await;
     assert!(matches!(lost, Failure::Unknown(_)));
     assert!(!format!("{lost:?}").contains("canary"));
+    let limited = json!({ "errors": [{ "type": "RATE_LIMITED", "message": "API rate limit exceeded" }] });
+    fake.lock().unwrap().answers.push_back((200, limited, None));
+    let discussed = app.send(&part(&said, "acme/shop~3/D_kwDO")).await.unwrap_err();
+    assert_eq!(wait(discussed), Duration::from_secs(60));
     for target in ["acme/shop", "../../user#1", "acme/shop#1?x"] {
         let refused = app.send(&part(&said, target)).await;
         assert!(matches!(refused, Err(Failure::Refused(_))), "{target}");
@@ -251,6 +282,18 @@ async fn errors_map_to_failures() {
     let files = [Attachment { name: "a".into(), media_type: "text/plain".into(), content: "a".into() }];
     let refused = app.send(&Part { files: &files, ..part(&said, "acme/shop#12") }).await;
     assert!(matches!(refused, Err(Failure::Refused(_))));
+}
+
+#[tokio::test]
+async fn a_conversation_ends_with_its_repository() {
+    let (address, fake) = fakes::github::github().await;
+    let listed = CodeHostRules { repos: vec!["Acme/Shop".to_owned()], ..rules() };
+    let app = with(7, &open_network(Some(address)), listed);
+    let said = text("x");
+    app.send(&part(&said, "acme/shop#12")).await.unwrap();
+    let refused = app.send(&part(&said, "acme/other#12")).await;
+    assert!(matches!(refused, Err(Failure::Refused(_))), "{refused:?}");
+    assert_eq!(fake.lock().unwrap().comments.len(), 1);
 }
 
 #[tokio::test]

@@ -35,14 +35,21 @@ async fn host() -> (SocketAddr, Seen<(String, Value)>) {
         let body: Value = serde_json::from_str(&body).unwrap_or_default();
         let request = format!("{method} {}", uri.path());
         let mut seen = seen.lock().unwrap();
-        let is_hooked =
-            seen.iter().any(|(request, _)| request.starts_with("POST") && request.ends_with("/hooks"));
+        let mut hooks =
+            seen.iter().filter(|(asked, _)| asked.starts_with("POST") && asked.ends_with("/hooks"));
+        let hook = hooks.next_back().map(|(_, hook)| {
+            let url = hook["url"].as_str().or(hook["config"]["url"].as_str()).unwrap();
+            let state = if url.contains("outage") { "disabled" } else { "executable" };
+            json!({ "id": 3, "url": url, "config": { "url": url }, "alert_status": state })
+        });
         let said = match request.rsplit('/').next().unwrap() {
             "user" => json!({ "id": 7, "login": "muster", "username": "muster" }),
             "hooks" if method == Method::POST => json!({ "id": 3 }),
-            "hooks" if is_hooked => json!([{ "id": 3, "url": HOOK, "config": { "url": HOOK } }]),
             "13" => json!({ "diff_refs": { "base_sha": "b", "start_sha": "s", "head_sha": "h" } }),
-            "hooks" => json!([]),
+            "hooks" => hook.into_iter().collect(),
+            "draft_notes" if body["position"]["new_line"] == 99 => {
+                return (StatusCode::BAD_REQUEST, Json(json!({ "message": "400 Bad request" })));
+            }
             _ => json!({ "id": 80 }),
         };
         seen.push((request, body));
@@ -126,6 +133,12 @@ async fn gitea_signs_the_body() {
     let gitea = account(Software::Gitea, address, "canary");
     gitea.register(Some(HOOK)).await.unwrap();
     assert_eq!(seen.lock().unwrap()[1].1["config"]["secret"], SECRET);
+    // The service moved.
+    gitea.register(Some("https://new.test/webhooks/code_host/slug1")).await.unwrap();
+    let hooks = "/api/v1/repos/acme/shop/hooks";
+    let moved = [format!("GET {hooks}"), format!("DELETE {hooks}/3"), format!("POST {hooks}")];
+    assert_eq!(requests(&seen)[2..], moved);
+    gitea.register(Some(HOOK)).await.unwrap();
     gitea.register(None).await.unwrap();
     assert_eq!(requests(&seen).last().unwrap(), "DELETE /api/v1/repos/acme/shop/hooks/3");
     // By Node.js: createHmac("sha256", "the-hooks-secret").update("{}").digest("hex")
@@ -138,6 +151,31 @@ async fn gitea_signs_the_body() {
     assert_eq!(receive(signature).unwrap().events, []);
     assert_eq!(receive(&signature.replace('0', "1")), Err(Refusal::BadSignature));
     assert_eq!(receive(&BASE64_STANDARD.encode(SECRET)), Err(Refusal::BadSignature));
+}
+
+#[tokio::test]
+async fn a_hook_that_gitlab_disabled_is_replaced() {
+    let (address, seen) = host().await;
+    let gitlab = account(Software::Gitlab, address, "canary");
+    for _ in 0..2 {
+        gitlab.register(Some("https://outage.test/webhooks/code_host/slug1")).await.unwrap();
+    }
+    let hooks = "/api/v4/projects/acme%2Fshop/hooks";
+    let replaced = [format!("GET {hooks}"), format!("DELETE {hooks}/3"), format!("POST {hooks}")];
+    assert_eq!(requests(&seen)[2..], replaced);
+}
+
+#[tokio::test]
+async fn a_review_that_fails_leaves_no_drafts() {
+    let (address, seen) = host().await;
+    let gitlab = account(Software::Gitlab, address, "canary");
+    let at = |line: u64| json!({ "path": "a.rs", "line": line, "text": "Why?" });
+    let arguments = json!({ "comments": [at(7), at(99)] });
+    let target = "acme/shop!13";
+    let call = ActionCall { id: "d-2", name: "review", arguments: &arguments, target, received: &[] };
+    assert!(matches!(gitlab.act(&call).await, Err(Failure::Refused(_))));
+    let drafts = "/api/v4/projects/acme%2Fshop/merge_requests/13/draft_notes";
+    assert_eq!(requests(&seen)[1..], [format!("POST {drafts}"), format!("DELETE {drafts}/80")]);
 }
 
 #[tokio::test]

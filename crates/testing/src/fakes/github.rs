@@ -23,6 +23,7 @@ use rustls::{
     pki_types::{PrivateKeyDer, pem::PemObject},
 };
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use super::{asked, serve};
 
@@ -55,6 +56,8 @@ pub struct Fake {
     pub issued: u64,
     /// Requests that begin so take effect, but get no answer.
     pub hangs: Option<&'static str>,
+    /// The next request that begins so is answered after this.
+    pub held: Option<(&'static str, oneshot::Receiver<()>)>,
 }
 
 pub type Shared = Arc<Mutex<Fake>>;
@@ -74,6 +77,7 @@ pub async fn github() -> (SocketAddr, Shared) {
         is_suspended: false,
         issued: 0,
         hangs: None,
+        held: None,
     }));
     let address = serve(Router::new().fallback(answer).with_state(Arc::clone(&fake))).await;
     fake.lock().unwrap().at = Some(address);
@@ -256,7 +260,7 @@ async fn answer(
     let query = uri.query().unwrap_or_default();
     let asked = asked(&Uri::from_static("/"), &headers, body).await;
     let request = format!("{method} {path}");
-    let (status, said, header, hangs) = {
+    let (status, said, header, hangs, held) = {
         let mut fake = fake.lock().unwrap();
         fake.asked.push((request.clone(), asked.clone()));
         // Those to the App itself are not replaced.
@@ -274,8 +278,12 @@ async fn answer(
                 format!("<http://{}/api/{path}?per_page=100&cursor={next}>; rel=\"next\"", fake.at.unwrap());
             (status, said, has_more.then_some(("link", next)))
         };
-        (status, said, header, fake.hangs)
+        let held = fake.held.take_if(|(begin, _)| request.starts_with(*begin));
+        (status, said, header, fake.hangs, held)
     };
+    if let Some((_, answered)) = held {
+        answered.await.ok();
+    }
     if hangs.is_some_and(|begin| request.starts_with(begin)) {
         pending::<()>().await;
     }
