@@ -294,7 +294,7 @@ fn check_required_calendar(before: &Model, after: &Model, secrets: &Secrets, mis
     let why = "the channel signs in at the CalDAV server.";
     missing.require(after.calendar_user.is_some(), "/calendar/user", why);
     // Otherwise an editor could have the stored password sent to their own server.
-    let moved = before.calendar_url.is_some() && before.calendar_url != after.calendar_url;
+    let moved = before.calendar_pass_sealed.is_some() && before.calendar_url != after.calendar_url;
     let pass = has(&secrets.calendar_pass, before.calendar_pass_sealed.as_ref());
     let why = if moved { "a stored password is only used with the address it was set for." } else { why };
     missing.require(pass && !(moved && secrets.calendar_pass.is_undefined()), "/calendar/pass", why);

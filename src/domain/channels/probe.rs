@@ -136,21 +136,6 @@ pub(super) async fn ask_vendor(core: &Arc<Core>, channel: &Model, secrets: Opene
     Ok(answer)
 }
 
-/// Lists what people choose from for a channel's settings, such as calendars.
-///
-/// # Errors
-/// `NOT_FOUND`; `NOT_SUPPORTED` for a transport that carries nothing yet; `UNAVAILABLE` if the vendor gives no list.
-pub async fn choices(scope: &Scope, id: ChannelId) -> Result<Vec<Choice>> {
-    let found = rows::connected(scope).filter(Column::Id.eq(id)).one(scope.core.db.read()).await?;
-    let channel = found.ok_or_else(|| Problem::not_found("channel", id))?;
-    let none = || Problem::new(Code::NotSupported, "There is nothing to choose from.");
-    let transport = open(&scope.core, &channel)?.ok_or_else(none)?;
-    // A person is waiting for the answer.
-    let listed = tokio::time::timeout(bounds::NETWORK_WAIT, transport.choices()).await;
-    let listed = listed.unwrap_or_else(|_| Err(Failure::NotSent("There was no answer in time.".into())));
-    listed.map_err(|failure| Problem::new(Code::Unavailable, failure.to_string()))
-}
-
 /// The parts that can be asked separately, with the fields of their credentials.
 fn split_by_credential(config: Config) -> Vec<(&'static str, Config)> {
     match config {
