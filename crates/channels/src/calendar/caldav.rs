@@ -2,7 +2,7 @@
 //! their addresses on the server.
 
 use http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{Timestamp, ToSpan, tz::TimeZone};
 
 use super::{Changed, Changes, Object, Seen};
 use crate::{
@@ -117,6 +117,7 @@ impl CalDav {
         let own = listed.resources.iter().find_map(|resource| resource.property("d:sync-token"));
         let mut changes = Changes::until(Seen { token: own.map(str::to_owned), until: listed.time });
         changes.is_whole = true;
+        let mut is_dated = true;
         for resource in &listed.resources {
             let event = self.path(resource)?;
             if !is_event(calendar, &event) {
@@ -124,10 +125,13 @@ impl CalDav {
             }
             changes.present.push(event.clone());
             let modified = resource.property("d:getlastmodified").and_then(parse_date);
+            is_dated &= modified.is_some();
             if modified.is_none_or(|modified| modified >= seen.until) {
                 changes.changed.push(changed(event, resource));
             }
         }
+        // Authors' clocks may be wrong.
+        changes.since = if is_dated { None } else { seen.until.checked_sub(1.hour()).ok() };
         Ok(changes)
     }
 
@@ -145,6 +149,9 @@ impl CalDav {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Vec<Object>, Failure> {
+        // The server may take days, and times without a zone, for UTC's. No zone is farther away.
+        let from = from.checked_sub(24.hours()).unwrap_or(from);
+        let to = to.checked_add(24.hours()).unwrap_or(to);
         let [from, to] = [from, to].map(|at| at.strftime("%Y%m%dT%H%M%SZ").to_string());
         let body = format!(
             "<c:calendar-query {NAMESPACES}>{CONTENT}<c:filter><c:comp-filter name=\"VCALENDAR\">\
@@ -175,7 +182,7 @@ impl CalDav {
             return Err(Failure::Refused("This account has no address to invite people from.".into()));
         }
         let event = format!("{}/{id}.ics", calendar.trim_end_matches('/'));
-        let content = new_calendar(id, new, organizer, self.0.now());
+        let content = new_calendar(calendar, id, new, organizer, self.0.now());
         let answer = self.0.put(&event, (IF_NONE_MATCH, "*"), MEDIA_TYPE, content).await?;
         // It was created before.
         if answer.status.as_u16() != 412 {
@@ -184,13 +191,19 @@ impl CalDav {
         Ok(event)
     }
 
-    pub async fn change(&self, event: &str, id: &str, change: &Change) -> Result<(), Failure> {
+    pub async fn change(
+        &self,
+        calendar: &str,
+        event: &str,
+        id: &str,
+        change: &Change,
+    ) -> Result<(), Failure> {
         let found = self.0.get(event).await?;
         let text = String::from_utf8_lossy(&found.body);
         if Calendar::read(&text, "").events.iter().any(|event| event.marker.action == id) {
             return Ok(());
         }
-        let content = apply(&text, id, change, self.0.now()).map_err(Failure::Refused)?;
+        let content = apply(&text, calendar, id, change, self.0.now()).map_err(Failure::Refused)?;
         let version = found.headers.get(ETAG).and_then(|version| version.to_str().ok()).unwrap_or("*");
         let answer = self.0.put(event, (IF_MATCH, version), MEDIA_TYPE, content).await?;
         if answer.status.as_u16() == 412 {

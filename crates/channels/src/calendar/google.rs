@@ -4,7 +4,7 @@
 use std::{fmt::Write as _, iter};
 
 use http::{Method, header::IF_MATCH};
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{Timestamp, ToSpan, tz::TimeZone};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -90,7 +90,7 @@ impl Google {
         Ok(Changes { is_whole: true, ..whole })
     }
 
-    /// Reads all pages. `None`: the position is no longer known.
+    /// Reads all pages. `None`: the position is no longer known, or is another account's.
     async fn pages(
         &self,
         calendar: &str,
@@ -103,7 +103,7 @@ impl Google {
             let mut query = query.to_vec();
             query.extend(page.as_deref().map(|page| ("pageToken", page)));
             let answer = self.get(&["calendars", calendar, "events"], &query).await?;
-            if answer.status == 410 {
+            if matches!(answer.status, 400 | 410) {
                 return Ok(None);
             }
             let time = answer.time;
@@ -129,6 +129,8 @@ impl Google {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Vec<Object>, Failure> {
+        // Google counts whole seconds, and refuses a range without any.
+        let to = to.checked_add(1.second()).unwrap_or(to);
         let (from, to) = (from.to_string(), to.to_string());
         let query =
             [("timeMin", &*from), ("timeMax", &*to), ("singleEvents", "true"), ("maxResults", "1000")];
@@ -147,7 +149,7 @@ impl Google {
             "location": new.place, "description": new.description,
             "attendees": new.invited.iter().map(invited).collect::<Vec<_>>(),
         });
-        mark(&mut event, id);
+        mark(&mut event, calendar, id);
         let query = [("sendUpdates", "none")];
         let answer =
             self.call(Method::POST, &["calendars", calendar, "events"], &query, Some((&event, None))).await?;
@@ -171,7 +173,7 @@ impl Google {
             return Ok(());
         }
         edit(&mut found, change).map_err(Failure::Refused)?;
-        mark(&mut found, id);
+        mark(&mut found, calendar, id);
         let fields: &[&str] = match change {
             Change::Move { .. } => &["start", "end"],
             Change::Answer { .. } => &["attendees"],
@@ -309,8 +311,8 @@ fn edit(event: &mut Value, change: &Change) -> Result<(), Cause> {
 }
 
 /// Leaves the [`Marker`](crate::icalendar::Marker).
-fn mark(event: &mut Value, id: &str) {
-    let state = Calendar::read(&to_icalendar(event), "").fingerprint();
+fn mark(event: &mut Value, calendar: &str, id: &str) {
+    let state = Calendar::read(&to_icalendar(event), "").fingerprint(calendar);
     event["extendedProperties"]["private"]["musterAction"] = id.into();
     event["extendedProperties"]["private"]["musterState"] = state.into();
 }

@@ -79,6 +79,8 @@ struct Changes {
     /// All events, if these changes are found by reading the whole calendar.
     present: Vec<String>,
     is_whole: bool,
+    /// Only what its author changed later is new: the server does not say when it was changed.
+    since: Option<Timestamp>,
     /// The position after them.
     next: Seen,
 }

@@ -57,24 +57,30 @@ impl Calendar {
         text
     }
 
-    /// Names the state of an object: equal only if its times, titles and answers are.
-    pub fn fingerprint(&self) -> String {
+    /// Names the state of an object in the calendar `place`: equal only if its times, words and answers are.
+    pub fn fingerprint(&self, place: &str) -> String {
         let instant = |moment: &Option<Moment>| moment.as_ref()?.instant(&self.zones, &TimeZone::UTC);
+        let instants = |moments: &[Moment]| {
+            let all = moments.iter().map(|moment| moment.instant(&self.zones, &TimeZone::UTC));
+            all.collect::<Vec<_>>()
+        };
         let mut digest = Sha256::new();
+        digest.update(format!("{place}\n"));
         for event in &self.events {
             let mut answers: Vec<_> =
                 event.attendees.iter().map(|one| (one.address.to_lowercase(), one.status)).collect();
             answers.sort_unstable();
             let times = (instant(&event.begin), instant(&event.end), instant(&event.recurrence));
-            let words = (&event.summary, &event.place, event.is_cancelled());
-            digest.update(format!("{times:?} {words:?} {answers:?}\n"));
+            let repeats = (&event.repeats, instants(&event.dates), instants(&event.except));
+            let words = (&event.summary, &event.place, &event.words, event.is_cancelled());
+            digest.update(format!("{times:?} {repeats:?} {words:?} {answers:?}\n"));
         }
         hex::encode(&digest.finalize()[..12])
     }
 
-    /// Whether the last change was Muster's.
-    pub fn is_ours(&self) -> bool {
-        self.events.first().is_some_and(|event| event.marker.fingerprint == self.fingerprint())
+    /// Whether the last change was Muster's, in this calendar: an invitation by another agent bears that one's mark.
+    pub fn is_ours(&self, place: &str) -> bool {
+        self.events.first().is_some_and(|event| event.marker.fingerprint == self.fingerprint(place))
     }
 
     fn add_lines(&mut self, lines: &str, from: &str) {
@@ -181,9 +187,11 @@ impl<'a> Property<'a> {
         address(self.value)
     }
 
-    /// The moments of a list.
+    /// The moments of a list. Of periods, their starts.
     fn moments(&self) -> impl Iterator<Item = Moment> {
-        let values = self.value.split(',').map(|value| Property { value, ..self.clone() });
+        let values =
+            self.value.split(',').map(|value| value.split_once('/').map_or(value, |(start, _)| start));
+        let values = values.map(|value| Property { value, ..self.clone() });
         values.filter_map(|line| Moment::read(&line))
     }
 

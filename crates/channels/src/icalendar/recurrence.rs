@@ -86,7 +86,10 @@ impl Event {
         let value = self.repeats.split(';').find_map(|part| part.strip_prefix("UNTIL="))?;
         let begin = self.begin.as_ref()?;
         let params = format!("TZID={}", begin.zone);
-        let until = super::Property { name: String::new(), params: &params, value };
+        // Some programs write a day although the event has times: it is the last one.
+        let is_day = begin.time.is_some() && !value.contains('T');
+        let value = if is_day { format!("{value}T235900") } else { value.to_owned() };
+        let until = super::Property { name: String::new(), params: &params, value: &value };
         super::Moment::read(&until)?.instant(&calendar.zones, local)
     }
 }
@@ -149,6 +152,15 @@ mod tests {
         let daily = "DTSTART;VALUE=DATE:20261130\nRRULE:FREQ=DAILY;COUNT=2\nRDATE;VALUE=DATE:20261224";
         let found = starts(daily, "2026-11-01T00:00:00Z", "2027-01-01T00:00:00Z");
         let expected = ["2026-11-29T23:00:00Z", "2026-11-30T23:00:00Z", "2026-12-23T23:00:00Z"];
+        assert_eq!(found, expected.map(twice));
+    }
+
+    #[test]
+    fn last_days_and_periods_are_read() {
+        let daily = "DTSTART;TZID=Europe/Berlin:20261201T100000\nRRULE:FREQ=DAILY;UNTIL=20261202\n\
+                     RDATE;VALUE=PERIOD:20261224T100000Z/PT1H";
+        let found = starts(daily, "2026-11-01T00:00:00Z", "2027-01-01T00:00:00Z");
+        let expected = ["2026-12-01T09:00:00Z", "2026-12-02T09:00:00Z", "2026-12-24T10:00:00Z"];
         assert_eq!(found, expected.map(twice));
     }
 
