@@ -128,7 +128,7 @@ impl Google {
         calendar: &str,
         from: Timestamp,
         to: Timestamp,
-    ) -> Result<Vec<Object>, Failure> {
+    ) -> Result<Vec<Changed>, Failure> {
         // Google counts whole seconds, and refuses a range without any.
         let to = to.checked_add(1.second()).unwrap_or(to);
         let (from, to) = (from.to_string(), to.to_string());
@@ -137,7 +137,8 @@ impl Google {
         let found = self.get(&["calendars", calendar, "events"], &query).await?.done()?;
         let is_declined =
             |event: &&Value| event["attendees"].as_array().is_some_and(|all| all.iter().any(declines));
-        Ok(items(&found).filter(|event| !is_declined(event)).filter_map(read).collect())
+        let objects = items(&found).filter(|event| !is_declined(event)).filter_map(read);
+        Ok(objects.map(Object::into_changed).collect())
     }
 
     /// Returns the event's id.
@@ -240,13 +241,16 @@ impl Changes {
             self.removed.push(object.event);
             return;
         }
+        self.present.push(object.event.clone());
         if is_wanted {
-            let Object { event, version, text } = object;
-            self.present.push(event.clone());
-            self.changed.push(Changed { event, version, text: Some(text) });
-        } else {
-            self.present.push(object.event);
+            self.changed.push(object.into_changed());
         }
+    }
+}
+
+impl Object {
+    fn into_changed(self) -> Changed {
+        Changed { event: self.event, version: self.version, text: Some(self.text) }
     }
 }
 

@@ -216,28 +216,40 @@ impl Listener<'_> {
         // A start may fall between two searches, if it is sooner than the next one.
         let from = self.searched.get(&calendar.id).map_or(now, |searched| now.min(*searched));
         self.reminded.retain(|(start, _)| *start >= from);
-        for object in self.account.around(&calendar.id, from, until).await? {
-            let read = Calendar::read(&object.text, "");
-            let mut due = Vec::new();
-            for occurrence in read.occurrences(&zone, from, until) {
-                // An attacker's long event could recur many times: the next search finds the others.
-                if due.len() == bounds::LIST {
-                    break;
-                }
-                let declines = occurrence.event.attendees.iter().any(|one| {
-                    let mut own = self.addresses.iter().flatten();
-                    one.declines() && own.any(|own| own.eq_ignore_ascii_case(&one.address))
-                });
-                let Some(message) = reminder(calendar, &object, &read, &occurrence, &zone) else { continue };
-                let key = (occurrence.start, message.key.clone().unwrap_or_default());
-                if !declines && self.reminded.insert(key) {
-                    due.push(message);
-                }
+        for some in self.account.around(&calendar.id, from, until).await?.chunks(bounds::LIST / 2) {
+            for object in self.account.fetch(&calendar.id, some).await? {
+                self.remind_of(calendar, &object, &zone, (from, until)).await?;
             }
-            self.admit(due, false).await?;
         }
         self.searched.insert(calendar.id.clone(), now);
         Ok(())
+    }
+
+    async fn remind_of(
+        &mut self,
+        calendar: &Choice,
+        object: &Object,
+        zone: &TimeZone,
+        (from, until): (Timestamp, Timestamp),
+    ) -> Result<(), Failure> {
+        let read = Calendar::read(&object.text, "");
+        let mut due = Vec::new();
+        for occurrence in read.occurrences(zone, from, until) {
+            // An attacker's long event could recur many times: the next search finds the others.
+            if due.len() == bounds::LIST {
+                break;
+            }
+            let declines = occurrence.event.attendees.iter().any(|one| {
+                let mut own = self.addresses.iter().flatten();
+                one.declines() && own.any(|own| own.eq_ignore_ascii_case(&one.address))
+            });
+            let Some(message) = reminder(calendar, object, &read, &occurrence, zone) else { continue };
+            let key = (occurrence.start, message.key.clone().unwrap_or_default());
+            if !declines && self.reminded.insert(key) {
+                due.push(message);
+            }
+        }
+        self.admit(due, false).await
     }
 
     /// Stores messages. The position only moves on once all messages before it are stored.

@@ -91,11 +91,11 @@ impl Changes {
     }
 }
 
-/// A new or changed event.
+/// An event that was found, such as a new or changed one.
 struct Changed {
     event: String,
     version: String,
-    /// The event, if it came with its change.
+    /// The event, if it came with that.
     text: Option<String>,
 }
 
@@ -154,7 +154,8 @@ impl Account {
         Ok(changed.iter().filter_map(object).collect())
     }
 
-    async fn around(&self, calendar: &str, from: Timestamp, to: Timestamp) -> Result<Vec<Object>, Failure> {
+    /// Finds events around this time, and perhaps others. They can be fetched.
+    async fn around(&self, calendar: &str, from: Timestamp, to: Timestamp) -> Result<Vec<Changed>, Failure> {
         match self {
             Self::CalDav(server) => server.around(calendar, from, to).await,
             Self::Google(google) => google.around(calendar, from, to).await,

@@ -21,6 +21,9 @@ pub use self::{
 };
 use crate::bounds;
 
+/// Bytes of a calendar that are read.
+pub const LONGEST: usize = 256 << 10;
+
 /// The text of a calendar's first event or task, in a mail from this address. `None`: it has none.
 pub fn describe_calendar(calendar: &str, from: &str) -> Option<String> {
     let calendar = Calendar::read(calendar, from);
@@ -43,7 +46,7 @@ impl Calendar {
     /// Reads a calendar that came from this address.
     pub fn read(calendar: &str, from: &str) -> Self {
         let mut read = Self::default();
-        read.add_lines(&unfold(&calendar[..calendar.floor_char_boundary(256 << 10)]), from);
+        read.add_lines(&unfold(&calendar[..calendar.floor_char_boundary(LONGEST)]), from);
         read
     }
 

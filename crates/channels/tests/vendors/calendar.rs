@@ -10,6 +10,10 @@ use std::{
     time::Duration,
 };
 
+use axum::{
+    Router,
+    http::{Method, StatusCode, Uri},
+};
 use futures::FutureExt;
 use jiff::{Timestamp, ToSpan};
 use muster_channels::{
@@ -23,7 +27,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::{
     caldav::{CalDav, PASSWORD, USER},
     discord::{listen, outwait},
-    fakes::google_calendar::{EVENTS, Shared, TOKEN, google_calendar, invitation, refusal},
+    fakes::{
+        google_calendar::{EVENTS, Shared, TOKEN, google_calendar, invitation, refusal},
+        serve,
+    },
     peers::{json_lines, node, on_this_machine},
     support::{SinkCall, TestSink, open_network},
 };
@@ -244,6 +251,62 @@ async fn days_begin_in_the_calendars_zone_wherever_the_server_is() {
     let reminder = listen(&*calendar, None, &sink, next(&mut calls)).await;
     let expected = "[Calendar: a reminder]\nHoliday begins at 2026-12-01 00:00 (Asia/Tokyo).";
     assert!(reminder.text.starts_with(expected), "{}", reminder.text);
+}
+
+/// A server with events of these lengths.
+async fn server_of_long_events(lengths: &'static [usize]) -> SocketAddr {
+    let answer = move |method: Method, uri: Uri, asked: String| async move {
+        let event = |n: usize| format!("/rota/{n}.ics");
+        let found = |href: &str, properties: &str| {
+            format!(
+                "<d:response><d:href>{href}</d:href><d:propstat><d:prop>{properties}</d:prop>\
+                 <d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response>"
+            )
+        };
+        let properties = |n: usize| {
+            if method.as_str() == "PROPFIND" {
+                return format!("<d:getcontentlength>{}</d:getcontentlength>", lengths[n]);
+            }
+            if asked.contains("sync-collection") {
+                return "<d:getetag>1</d:getetag>".to_owned();
+            }
+            let filling = "a".repeat(lengths[n]);
+            format!(
+                "<c:calendar-data>BEGIN:VCALENDAR\nBEGIN:VEVENT\nX-A:{filling}\nEND:VEVENT</c:calendar-data>"
+            )
+        };
+        let is_asked = |n: &usize| {
+            uri.path() == event(*n) || asked.contains(&event(*n)) || asked.contains("sync-collection")
+        };
+        let mut answer = found("/rota/", "<d:sync-token>1</d:sync-token>");
+        answer.extend((0..lengths.len()).filter(is_asked).map(|n| found(&event(n), &properties(n))));
+        let namespaces = "xmlns:d=\"DAV:\" xmlns:c=\"urn:ietf:params:xml:ns:caldav\"";
+        let answer =
+            format!("<d:multistatus {namespaces}>{answer}<d:sync-token>2</d:sync-token></d:multistatus>");
+        (StatusCode::MULTI_STATUS, answer)
+    };
+    serve(Router::new().fallback(answer)).await
+}
+
+#[tokio::test]
+async fn long_events_hold_up_no_others() {
+    // Together they are longer than an answer may be, and the first one is so by itself.
+    let address = server_of_long_events(&[9_000_000, 3_000_000, 3_000_000, 3_000_000]).await;
+    let url = format!("http://{address}/");
+    let account = CalendarAccount::CalDav { url, user: USER.to_owned(), pass: PASSWORD.into() };
+    let calendar = calendars(account, &["/rota/"], None, &open_network(None));
+    let (sink, mut calls) = TestSink::new(99);
+    let events = listen(&*calendar, None, &sink, async {
+        loop {
+            match calls.recv().await.unwrap() {
+                SinkCall::Admitted(events, None) => break events,
+                SinkCall::Link(Link::Down(cause)) => panic!("{cause}"),
+                _ => {}
+            }
+        }
+    })
+    .await;
+    assert_eq!(events.len(), 3);
 }
 
 #[tokio::test]
