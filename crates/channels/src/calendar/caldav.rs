@@ -226,14 +226,15 @@ impl CalDav {
         id: &str,
         change: &Change,
     ) -> Result<(), Failure> {
-        let found = self.0.get(event).await?;
+        let event = if event.starts_with('/') { event.to_owned() } else { format!("{calendar}{event}") };
+        let found = self.0.get(&event).await?;
         let text = String::from_utf8_lossy(&found.body);
         if Calendar::read(&text, "").events.iter().any(|event| event.marker.action == id) {
             return Ok(());
         }
         let content = apply(&text, calendar, id, change, self.0.now()).map_err(Failure::Refused)?;
         let version = found.headers.get(ETAG).and_then(|version| version.to_str().ok()).unwrap_or("*");
-        let answer = self.0.put(event, (IF_MATCH, version), MEDIA_TYPE, content).await?;
+        let answer = self.0.put(&event, (IF_MATCH, version), MEDIA_TYPE, content).await?;
         if answer.status.as_u16() == 412 {
             return Err(Failure::NotSent("The event was changed at the same time.".into()));
         }

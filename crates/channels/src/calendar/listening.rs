@@ -7,6 +7,7 @@ use std::{
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::{Account, Calendars, NO_CALENDAR, Object, Seen};
 use crate::{
@@ -337,9 +338,11 @@ fn inbound(
     key: String,
     text: String,
 ) -> Inbound {
-    let target = format!("{} {event}", calendar.id);
+    // Mostly short enough to be stored: the calendar's address is left out of the event's.
+    let own = event.strip_prefix(&*calendar.id).filter(|name| !name.starts_with('/'));
+    let target = format!("{} {}", calendar.id, own.unwrap_or(event));
     Inbound {
-        key: Some(key),
+        key: Some(shorten(key)),
         vendor_id: None,
         album: None,
         is_edit: false,
@@ -350,7 +353,7 @@ fn inbound(
         // Anyone can send an invitation in another's name.
         proof: Proof::None,
         thread: Thread {
-            key: target.clone(),
+            key: shorten(target.clone()),
             refs: Vec::new(),
             readers: Vec::new(),
             target,
@@ -365,6 +368,11 @@ fn inbound(
         at: Timestamp::UNIX_EPOCH,
         source: None,
     }
+}
+
+/// A key that is stored whole: the ends of longer ones are cut off, and then an event's versions would look the same.
+fn shorten(key: String) -> String {
+    if key.len() <= bounds::NAME { key } else { hex::encode(&Sha256::digest(key)[..]) }
 }
 
 #[cfg(test)]
@@ -396,6 +404,22 @@ mod tests {
             ("ada@a.test", &["ada@a.test".to_owned()][..])
         );
         assert_eq!((message.origin.name, message.thread.title.as_deref()), (None, Some("Tea")));
+    }
+
+    #[test]
+    fn versions_at_long_addresses_differ() {
+        let calendar = Choice { id: format!("/{}/", "a".repeat(200)), name: "Rota".to_owned() };
+        let name = format!("{}.ics", "b".repeat(90));
+        let text = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nEND:VEVENT\nEND:VCALENDAR\n";
+        let changed = |version: &str| {
+            let event = format!("{}{name}", calendar.id);
+            let object = Object { event, version: version.to_owned(), text: text.to_owned() };
+            change(&calendar, &object, &Calendar::read(text, ""), None).unwrap()
+        };
+        let (one, other) = (changed("1"), changed("2"));
+        assert_eq!(one.thread, other.thread);
+        assert_eq!(one.thread.target, format!("{} {name}", calendar.id));
+        assert!(one.key != other.key && one.key.unwrap().len() <= bounds::NAME);
     }
 
     #[test]
