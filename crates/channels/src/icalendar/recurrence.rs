@@ -98,8 +98,11 @@ impl Event {
 fn expand(begin: DateTime, rule: &str, from: Timestamp, to: Timestamp) -> Option<Vec<DateTime>> {
     let parts = || rule.split(';').filter(|part| !part.is_empty() && !part.starts_with("UNTIL="));
     let value = |name: &str| parts().find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
-    if !matches!(value("FREQ")?, "DAILY" | "WEEKLY" | "MONTHLY" | "YEARLY") {
-        return None;
+    match value("FREQ")? {
+        // An attacker's rule from the year 1 would be tried on 700,000 days, again each minute.
+        "DAILY" if begin.year() < 1900 => return None,
+        "DAILY" | "WEEKLY" | "MONTHLY" | "YEARLY" => {}
+        _ => return None,
     }
     // An attacker's rule could have thousands of times a day.
     let times =
@@ -189,5 +192,9 @@ mod tests {
         }
         let ancient = "DTSTART:00010101T100000Z\nRRULE:FREQ=DAILY";
         assert_eq!(starts(ancient, "2026-12-01T00:00:00Z", "2027-01-30T00:00:00Z").len(), 0);
+        let rare = "DTSTART:00010101T100000Z\nRRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=29";
+        assert_eq!(starts(rare, "2028-01-01T00:00:00Z", "2028-12-31T00:00:00Z").len(), 0);
+        let yearly = "DTSTART;VALUE=DATE:16041224\nRRULE:FREQ=YEARLY";
+        assert_eq!(starts(yearly, "2026-12-01T00:00:00Z", "2027-01-30T00:00:00Z").len(), 1);
     }
 }
