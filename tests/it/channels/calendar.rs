@@ -103,6 +103,11 @@ async fn a_servers_password_is_checked_and_only_used_there() {
     assert_eq!(moved.violations(), [("/calendar/pass", "REQUIRED")]);
     edit(json!({ "url": server.url, "pass": PASSWORD })).await.expect(200);
     assert_eq!(edit(json!({ "user": null })).await.violations(), [("/calendar/user", "REQUIRED")]);
+    // Nor is it with the next address once the server was taken out.
+    edit(json!({ "url": null })).await.expect(200);
+    let moved = edit(json!({ "url": "https://other.example/" })).await;
+    assert_eq!(moved.violations(), [("/calendar/pass", "REQUIRED")]);
+    edit(json!({ "url": server.url, "pass": PASSWORD })).await.expect(200);
     assert_eq!(edit(json!({ "url": "file:///etc" })).await.violations()[0], ("/calendar/url", "NOT_ALLOWED"));
     // Later the password is changed there.
     let revoked = "UPDATE channels SET calendar_user = 'another' WHERE id = $1";

@@ -155,9 +155,9 @@ pub async fn act(calendars: &Calendars, call: &ActionCall<'_>) -> Result<Receipt
         }
         name => return Err(Failure::Refused(format!("Calendars have no action {name}.").into())),
     };
-    choose(calendars, calendar)?;
+    let calendar = choose(calendars, calendar)?;
     match account {
-        Account::CalDav(server) => server.change(event, call.id, &change).await?,
+        Account::CalDav(server) => server.change(calendar, event, call.id, &change).await?,
         Account::Google(google) => google.change(calendar, event, call.id, &change).await?,
     }
     Ok(Receipt { vendor_id: Some(event.to_owned()), target: None })

@@ -2,19 +2,20 @@
 //! their addresses on the server.
 
 use http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{Timestamp, ToSpan, tz::TimeZone};
 
 use super::{Changed, Changes, Object, Seen};
 use crate::{
     bounds,
     contract::{Choice, Failure, OneLine},
     dav::{DavClient, Multistatus, Resource},
-    icalendar::{Calendar, Change, NewEvent, apply, new_calendar},
+    icalendar::{self, Calendar, Change, NewEvent, apply, new_calendar},
     network::parse_date,
 };
 
 const NAMESPACES: &str = "xmlns:d=\"DAV:\" xmlns:c=\"urn:ietf:params:xml:ns:caldav\"";
 const CONTENT: &str = "<d:prop><d:getetag/><c:calendar-data/></d:prop>";
+const LISTED: &str = "<d:prop><d:getetag/><d:getcontentlength/></d:prop>";
 const MEDIA_TYPE: &str = "text/calendar; charset=utf-8";
 
 /// An account on a CalDAV server.
@@ -86,7 +87,7 @@ impl CalDav {
             let token = quick_xml::escape::escape(token.as_str());
             let body = format!(
                 "<d:sync-collection {NAMESPACES}><d:sync-token>{token}</d:sync-token><d:sync-level>1</d:sync-level>\
-                 <d:prop><d:getetag/></d:prop></d:sync-collection>"
+                 {LISTED}</d:sync-collection>"
             );
             // A server that no longer knows the position refuses it.
             if let Some(changed) = self.0.report(calendar, 0, body).await? {
@@ -103,7 +104,9 @@ impl CalDav {
             match resource.status {
                 Some(404) => changes.removed.push(event),
                 // That of the calendar says that there is more.
-                _ if is_event(calendar, &event) => changes.changed.push(changed(event, resource)),
+                _ if is_event(calendar, &event) && is_readable(resource) => {
+                    changes.changed.push(changed_event(event, resource))
+                }
                 _ => {}
             }
         }
@@ -112,11 +115,12 @@ impl CalDav {
 
     /// The changes since then, by all events.
     async fn list(&self, calendar: &str, seen: &Seen) -> Result<Changes, Failure> {
-        let properties = "<d:getetag/><d:getlastmodified/><d:sync-token/>";
+        let properties = "<d:getetag/><d:getcontentlength/><d:getlastmodified/><d:sync-token/>";
         let listed = self.0.propfind(calendar, 1, properties).await?;
         let own = listed.resources.iter().find_map(|resource| resource.property("d:sync-token"));
         let mut changes = Changes::until(Seen { token: own.map(str::to_owned), until: listed.time });
         changes.is_whole = true;
+        let mut is_dated = true;
         for resource in &listed.resources {
             let event = self.path(resource)?;
             if !is_event(calendar, &event) {
@@ -124,18 +128,52 @@ impl CalDav {
             }
             changes.present.push(event.clone());
             let modified = resource.property("d:getlastmodified").and_then(parse_date);
-            if modified.is_none_or(|modified| modified >= seen.until) {
-                changes.changed.push(changed(event, resource));
+            is_dated &= modified.is_some();
+            if is_readable(resource) && modified.is_none_or(|modified| modified >= seen.until) {
+                changes.changed.push(changed_event(event, resource));
             }
         }
+        // Authors' clocks may be wrong.
+        changes.since = if is_dated { None } else { seen.until.checked_sub(1.hour()).ok() };
         Ok(changes)
     }
 
     pub async fn fetch(&self, calendar: &str, changed: &[Changed]) -> Result<Vec<Object>, Failure> {
+        let (mut objects, mut waiting) = (Vec::new(), vec![changed]);
+        while let Some(some) = waiting.pop() {
+            let found = self.fetch_at_once(calendar, some).await;
+            // Perhaps the answer is too long.
+            let is_unread = matches!(found, Err(Failure::NotSent(_)));
+            match some {
+                [one] if is_unread => {
+                    let asked = self.0.propfind(&one.event, 0, "<d:getcontentlength/>").await?;
+                    if asked.resources.iter().all(is_readable) {
+                        return found;
+                    }
+                }
+                _ if is_unread => {
+                    let (first, others) = some.split_at(some.len() / 2);
+                    waiting.extend([others, first]);
+                }
+                _ => objects.extend(found?),
+            }
+        }
+        Ok(objects)
+    }
+
+    async fn fetch_at_once(&self, calendar: &str, changed: &[Changed]) -> Result<Vec<Object>, Failure> {
         let hrefs = changed.iter().map(|one| quick_xml::escape::escape(one.event.as_str()));
         let hrefs: String = hrefs.map(|href| format!("<d:href>{href}</d:href>")).collect();
         let body = format!("<c:calendar-multiget {NAMESPACES}>{CONTENT}{hrefs}</c:calendar-multiget>");
-        self.objects(calendar, body).await
+        let mut objects = Vec::new();
+        for resource in &self.ask(calendar, body).await?.resources {
+            if let Some(text) = resource.property("c:calendar-data") {
+                let Changed { event, version, .. } = changed_event(self.path(resource)?, resource);
+                let text = text[..text.floor_char_boundary(icalendar::LONGEST)].to_owned();
+                objects.push(Object { event, version, text });
+            }
+        }
+        Ok(objects)
     }
 
     /// The objects with an event around this time.
@@ -144,27 +182,24 @@ impl CalDav {
         calendar: &str,
         from: Timestamp,
         to: Timestamp,
-    ) -> Result<Vec<Object>, Failure> {
+    ) -> Result<Vec<Changed>, Failure> {
+        // The server may take days, and times without a zone, for UTC's. No zone is farther away.
+        let from = from.checked_sub(24.hours()).unwrap_or(from);
+        let to = to.checked_add(24.hours()).unwrap_or(to);
         let [from, to] = [from, to].map(|at| at.strftime("%Y%m%dT%H%M%SZ").to_string());
         let body = format!(
-            "<c:calendar-query {NAMESPACES}>{CONTENT}<c:filter><c:comp-filter name=\"VCALENDAR\">\
+            "<c:calendar-query {NAMESPACES}>{LISTED}<c:filter><c:comp-filter name=\"VCALENDAR\">\
              <c:comp-filter name=\"VEVENT\"><c:time-range start=\"{from}\" end=\"{to}\"/></c:comp-filter>\
              </c:comp-filter></c:filter></c:calendar-query>"
         );
-        self.objects(calendar, body).await
+        let found = self.ask(calendar, body).await?;
+        let readable = found.resources.iter().filter(|resource| is_readable(resource));
+        readable.map(|resource| self.path(resource).map(|event| changed_event(event, resource))).collect()
     }
 
-    async fn objects(&self, calendar: &str, body: String) -> Result<Vec<Object>, Failure> {
+    async fn ask(&self, calendar: &str, body: String) -> Result<Multistatus, Failure> {
         let refused = || Failure::Refused("The server does not speak CalDAV.".into());
-        let found = self.0.report(calendar, 1, body).await?.ok_or_else(refused)?;
-        let mut objects = Vec::new();
-        for resource in &found.resources {
-            if let Some(text) = resource.property("c:calendar-data") {
-                let Changed { event, version, .. } = changed(self.path(resource)?, resource);
-                objects.push(Object { event, version, text: text.to_owned() });
-            }
-        }
-        Ok(objects)
+        self.0.report(calendar, 1, body).await?.ok_or_else(refused)
     }
 
     /// Returns the event's address.
@@ -175,7 +210,7 @@ impl CalDav {
             return Err(Failure::Refused("This account has no address to invite people from.".into()));
         }
         let event = format!("{}/{id}.ics", calendar.trim_end_matches('/'));
-        let content = new_calendar(id, new, organizer, self.0.now());
+        let content = new_calendar(calendar, id, new, organizer, self.0.now());
         let answer = self.0.put(&event, (IF_NONE_MATCH, "*"), MEDIA_TYPE, content).await?;
         // It was created before.
         if answer.status.as_u16() != 412 {
@@ -184,15 +219,22 @@ impl CalDav {
         Ok(event)
     }
 
-    pub async fn change(&self, event: &str, id: &str, change: &Change) -> Result<(), Failure> {
-        let found = self.0.get(event).await?;
+    pub async fn change(
+        &self,
+        calendar: &str,
+        event: &str,
+        id: &str,
+        change: &Change,
+    ) -> Result<(), Failure> {
+        let event = if event.starts_with('/') { event.to_owned() } else { format!("{calendar}{event}") };
+        let found = self.0.get(&event).await?;
         let text = String::from_utf8_lossy(&found.body);
         if Calendar::read(&text, "").events.iter().any(|event| event.marker.action == id) {
             return Ok(());
         }
-        let content = apply(&text, id, change, self.0.now()).map_err(Failure::Refused)?;
+        let content = apply(&text, calendar, id, change, self.0.now()).map_err(Failure::Refused)?;
         let version = found.headers.get(ETAG).and_then(|version| version.to_str().ok()).unwrap_or("*");
-        let answer = self.0.put(event, (IF_MATCH, version), MEDIA_TYPE, content).await?;
+        let answer = self.0.put(&event, (IF_MATCH, version), MEDIA_TYPE, content).await?;
         if answer.status.as_u16() == 412 {
             return Err(Failure::NotSent("The event was changed at the same time.".into()));
         }
@@ -212,7 +254,13 @@ fn is_event(calendar: &str, path: &str) -> bool {
     path.trim_end_matches('/') != calendar.trim_end_matches('/') && !path.ends_with('/')
 }
 
-fn changed(event: String, resource: &Resource) -> Changed {
+/// Whether the server's answer can hold it: an attacker's invitation could be too long.
+fn is_readable(resource: &Resource) -> bool {
+    let length = resource.property("d:getcontentlength").and_then(|length| length.parse::<u64>().ok());
+    length.is_none_or(|length| length <= 4 << 20)
+}
+
+fn changed_event(event: String, resource: &Resource) -> Changed {
     let version = resource.property("d:getetag").unwrap_or_default().to_owned();
     Changed { event, version, text: None }
 }

@@ -4,7 +4,7 @@
 use std::{fmt::Write as _, iter};
 
 use http::{Method, header::IF_MATCH};
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{Timestamp, ToSpan, tz::TimeZone};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -90,7 +90,7 @@ impl Google {
         Ok(Changes { is_whole: true, ..whole })
     }
 
-    /// Reads all pages. `None`: the position is no longer known.
+    /// Reads all pages. `None`: the position is no longer known, or is another account's.
     async fn pages(
         &self,
         calendar: &str,
@@ -103,7 +103,7 @@ impl Google {
             let mut query = query.to_vec();
             query.extend(page.as_deref().map(|page| ("pageToken", page)));
             let answer = self.get(&["calendars", calendar, "events"], &query).await?;
-            if answer.status == 410 {
+            if matches!(answer.status, 400 | 410) {
                 return Ok(None);
             }
             let time = answer.time;
@@ -128,14 +128,17 @@ impl Google {
         calendar: &str,
         from: Timestamp,
         to: Timestamp,
-    ) -> Result<Vec<Object>, Failure> {
+    ) -> Result<Vec<Changed>, Failure> {
+        // Google counts whole seconds, and refuses a range without any.
+        let to = to.checked_add(1.second()).unwrap_or(to);
         let (from, to) = (from.to_string(), to.to_string());
         let query =
             [("timeMin", &*from), ("timeMax", &*to), ("singleEvents", "true"), ("maxResults", "1000")];
         let found = self.get(&["calendars", calendar, "events"], &query).await?.done()?;
         let is_declined =
             |event: &&Value| event["attendees"].as_array().is_some_and(|all| all.iter().any(declines));
-        Ok(items(&found).filter(|event| !is_declined(event)).filter_map(read).collect())
+        let objects = items(&found).filter(|event| !is_declined(event)).filter_map(read);
+        Ok(objects.map(Object::into_changed).collect())
     }
 
     /// Returns the event's id.
@@ -147,7 +150,7 @@ impl Google {
             "location": new.place, "description": new.description,
             "attendees": new.invited.iter().map(invited).collect::<Vec<_>>(),
         });
-        mark(&mut event, id);
+        mark(&mut event, calendar, id);
         let query = [("sendUpdates", "none")];
         let answer =
             self.call(Method::POST, &["calendars", calendar, "events"], &query, Some((&event, None))).await?;
@@ -171,7 +174,7 @@ impl Google {
             return Ok(());
         }
         edit(&mut found, change).map_err(Failure::Refused)?;
-        mark(&mut found, id);
+        mark(&mut found, calendar, id);
         let fields: &[&str] = match change {
             Change::Move { .. } => &["start", "end"],
             Change::Answer { .. } => &["attendees"],
@@ -238,13 +241,16 @@ impl Changes {
             self.removed.push(object.event);
             return;
         }
+        self.present.push(object.event.clone());
         if is_wanted {
-            let Object { event, version, text } = object;
-            self.present.push(event.clone());
-            self.changed.push(Changed { event, version, text: Some(text) });
-        } else {
-            self.present.push(object.event);
+            self.changed.push(object.into_changed());
         }
+    }
+}
+
+impl Object {
+    fn into_changed(self) -> Changed {
+        Changed { event: self.event, version: self.version, text: Some(self.text) }
     }
 }
 
@@ -309,8 +315,8 @@ fn edit(event: &mut Value, change: &Change) -> Result<(), Cause> {
 }
 
 /// Leaves the [`Marker`](crate::icalendar::Marker).
-fn mark(event: &mut Value, id: &str) {
-    let state = Calendar::read(&to_icalendar(event), "").fingerprint();
+fn mark(event: &mut Value, calendar: &str, id: &str) {
+    let state = Calendar::read(&to_icalendar(event), "").fingerprint(calendar);
     event["extendedProperties"]["private"]["musterAction"] = id.into();
     event["extendedProperties"]["private"]["musterState"] = state.into();
 }

@@ -5,15 +5,16 @@ use std::{
     convert::Infallible,
 };
 
-use jiff::{Timestamp, ToSpan, tz::TimeZone};
+use jiff::{Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::{Account, Calendars, NO_CALENDAR, Object, Seen};
 use crate::{
     backoff::Backoff,
     bounds,
     contract::{Choice, Cursor, Event, Failure, Inbound, Link, OneLine, Origin, Proof, Sink, Thread},
-    icalendar::{Calendar, Occurrence},
+    icalendar::{self, Calendar, Occurrence},
     quoting::escape_notes,
 };
 
@@ -65,6 +66,8 @@ struct Listener<'a> {
     zones: HashMap<String, TimeZone>,
     /// The account's addresses, once they are known.
     addresses: Option<Vec<String>>,
+    /// When reminders were last searched for in each calendar.
+    searched: HashMap<String, Timestamp>,
     /// The reminders that came in, with the starts of their events.
     reminded: BTreeSet<(Timestamp, String)>,
     /// The sink takes no more.
@@ -86,6 +89,7 @@ pub async fn listen(
         position,
         zones: HashMap::new(),
         addresses: None,
+        searched: HashMap::new(),
         reminded: BTreeSet::new(),
         is_stopped: false,
     };
@@ -121,10 +125,16 @@ impl Listener<'_> {
                 self.sync(calendar).await?;
                 self.remind(calendar).await
             };
-            match read.await {
-                Err(failure @ (Failure::TargetGone(_) | Failure::Refused(_))) => failed = Err(failure),
-                read => read?,
+            let read = read.await;
+            // What concerns the whole account.
+            let ends = matches!(
+                read,
+                Err(Failure::Credentials(_) | Failure::NotPublic(_) | Failure::RateLimited { .. })
+            );
+            if ends || self.is_stopped {
+                return read;
             }
+            failed = failed.and(read);
         }
         failed
     }
@@ -154,20 +164,19 @@ impl Listener<'_> {
         changes.changed.retain(|one| {
             self.position.events.get(&target(&one.event)).is_none_or(|known| known.version != one.version)
         });
-        // Not every server says when an event was changed, and authors' clocks may be wrong.
-        let since = if changes.is_whole { seen.until.checked_sub(1.hour()).ok() } else { None };
         for some in changes.changed.chunks(bounds::LIST / 2) {
             let objects = self.account.fetch(&calendar.id, some).await?;
             let mut messages = Vec::new();
             for object in &objects {
                 let read = Calendar::read(&object.text, "");
                 let modified = read.events.iter().filter_map(|event| event.modified).max();
-                if modified.is_some_and(|modified| since.is_some_and(|since| modified < since)) {
+                if modified.is_some_and(|modified| changes.since.is_some_and(|since| modified < since)) {
                     continue;
                 }
-                let Some(message) = change(calendar, object, &read) else { continue };
+                let known = self.position.events.get(&target(&object.event));
+                let Some(message) = change(calendar, object, &read, known) else { continue };
                 self.position.note(target(&object.event), object.version.clone(), &message);
-                if !read.is_ours() {
+                if !read.is_ours(&calendar.id) {
                     messages.push(message);
                 }
             }
@@ -205,24 +214,43 @@ impl Listener<'_> {
                 zone
             }
         };
-        self.reminded.retain(|(start, _)| *start >= now);
-        let mut due = Vec::new();
-        for object in self.account.around(&calendar.id, now, until).await? {
-            let read = Calendar::read(&object.text, "");
-            for occurrence in read.occurrences(&zone, now, until) {
-                let declines = occurrence.event.attendees.iter().any(|one| {
-                    let mut own = self.addresses.iter().flatten();
-                    one.declines() && own.any(|own| own.eq_ignore_ascii_case(&one.address))
-                });
-                let Some(message) = reminder(calendar, &object, &read, &occurrence, &zone) else { continue };
-                let key = (occurrence.start, message.key.clone().unwrap_or_default());
-                if !declines && self.reminded.insert(key) {
-                    due.push((occurrence.start, message));
-                }
+        // A start may fall between two searches, if it is sooner than the next one.
+        let from = self.searched.get(&calendar.id).map_or(now, |searched| now.min(*searched));
+        self.reminded.retain(|(start, _)| *start >= from);
+        for some in self.account.around(&calendar.id, from, until).await?.chunks(bounds::LIST / 2) {
+            for object in self.account.fetch(&calendar.id, some).await? {
+                self.remind_of(calendar, &object, &zone, (from, until)).await?;
             }
         }
-        due.sort_by_key(|(start, _)| *start);
-        self.admit(due.into_iter().map(|(_, message)| message).collect(), false).await
+        self.searched.insert(calendar.id.clone(), now);
+        Ok(())
+    }
+
+    async fn remind_of(
+        &mut self,
+        calendar: &Choice,
+        object: &Object,
+        zone: &TimeZone,
+        (from, until): (Timestamp, Timestamp),
+    ) -> Result<(), Failure> {
+        let read = Calendar::read(&object.text, "");
+        let mut due = Vec::new();
+        for occurrence in read.occurrences(zone, from, until) {
+            // An attacker's long event could recur many times: the next search finds the others.
+            if due.len() == bounds::LIST {
+                break;
+            }
+            let declines = occurrence.event.attendees.iter().any(|one| {
+                let mut own = self.addresses.iter().flatten();
+                one.declines() && own.any(|own| own.eq_ignore_ascii_case(&one.address))
+            });
+            let Some(message) = reminder(calendar, object, &read, &occurrence, zone) else { continue };
+            let key = (occurrence.start, message.key.clone().unwrap_or_default());
+            if !declines && self.reminded.insert(key) {
+                due.push(message);
+            }
+        }
+        self.admit(due, false).await
     }
 
     /// Stores messages. The position only moves on once all messages before it are stored.
@@ -245,14 +273,23 @@ impl Listener<'_> {
 pub fn decode(text: &str) -> Option<Inbound> {
     let calendar = Choice { id: "rota".to_owned(), name: "Rota".to_owned() };
     let object = Object { event: "7".to_owned(), version: "1".to_owned(), text: text.to_owned() };
-    change(&calendar, &object, &Calendar::read(text, ""))
+    change(&calendar, &object, &Calendar::read(text, ""), None)
 }
 
-/// The message about a new or changed event. `None`: it is something else.
-fn change(calendar: &Choice, object: &Object, read: &Calendar) -> Option<Inbound> {
+/// The message about a new or changed event, of which this is known. `None`: it is something else.
+fn change(calendar: &Choice, object: &Object, read: &Calendar, known: Option<&Known>) -> Option<Inbound> {
     let words = escape_notes(&read.describe());
     let (event, version) = (&object.event, &object.version);
-    message(calendar, event, read, format!("{} {event} {version}", calendar.id), words)
+    let mut message = message(calendar, event, read, format!("{} {event} {version}", calendar.id), words)?;
+    // Of a cancelled recurrence, Google tells only the time.
+    let is_bare = |first: &icalendar::Event| first.is_cancelled() && first.organizer_address.is_empty();
+    if let Some(known) = known.filter(|_| read.events.first().is_some_and(is_bare)) {
+        message.origin.name = message.origin.name.filter(|_| known.origin == calendar.id);
+        message.origin.id.clone_from(&known.origin);
+        message.authors = vec![known.origin.clone()];
+        message.thread.title = message.thread.title.or_else(|| OneLine::title(&known.title));
+    }
+    Some(message)
 }
 
 fn reminder(
@@ -273,7 +310,7 @@ fn reminder(
 
 fn removal(calendar: &Choice, event: &str, known: &Known) -> Inbound {
     let title = OneLine::title(&known.title);
-    let words = format!("[Calendar: an event was removed]\n{}", known.title);
+    let words = escape_notes(&format!("[Calendar: an event was removed]\n{}", known.title));
     let key = format!("{} {event} {} removed", calendar.id, known.version);
     inbound(calendar, event, (known.origin.clone(), None), title, key, words)
 }
@@ -282,8 +319,10 @@ fn message(calendar: &Choice, event: &str, read: &Calendar, key: String, words: 
     let first = read.events.first()?;
     let title = OneLine::title(&first.summary);
     // Without an organizer, a person with access to the calendar made it.
-    let organizer = Some(&first.organizer_address).filter(|address| !address.is_empty());
-    let origin = organizer.map_or_else(|| calendar.id.clone(), Clone::clone);
+    let organizer = Some(&*first.organizer_address).filter(|address| !address.is_empty());
+    // The position holds those of many events.
+    let shortened = |address: &str| address[..address.floor_char_boundary(bounds::NAME)].to_owned();
+    let origin = organizer.map_or_else(|| calendar.id.clone(), shortened);
     let name = if organizer.is_none() { OneLine::name(&calendar.name) } else { None };
     let mut message = inbound(calendar, event, (origin, name), title, key, words);
     let labels = read.events.iter().flat_map(|event| event.categories.iter().cloned());
@@ -299,9 +338,11 @@ fn inbound(
     key: String,
     text: String,
 ) -> Inbound {
-    let target = format!("{} {event}", calendar.id);
+    // Mostly short enough to be stored: the calendar's address is left out of the event's.
+    let own = event.strip_prefix(&*calendar.id).filter(|name| !name.starts_with('/'));
+    let target = format!("{} {}", calendar.id, own.unwrap_or(event));
     Inbound {
-        key: Some(key),
+        key: Some(shorten(key)),
         vendor_id: None,
         album: None,
         is_edit: false,
@@ -312,7 +353,7 @@ fn inbound(
         // Anyone can send an invitation in another's name.
         proof: Proof::None,
         thread: Thread {
-            key: target.clone(),
+            key: shorten(target.clone()),
             refs: Vec::new(),
             readers: Vec::new(),
             target,
@@ -329,12 +370,63 @@ fn inbound(
     }
 }
 
+/// A key that is stored whole: the ends of longer ones are cut off, and then an event's versions would look the same.
+fn shorten(key: String) -> String {
+    if key.len() <= bounds::NAME { key } else { hex::encode(&Sha256::digest(key)[..]) }
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::calendar::to_icalendar;
+
+    fn known(title: &str) -> Known {
+        let (version, title, origin) = ("1".to_owned(), title.to_owned(), "ada@a.test".to_owned());
+        Known { version, title, origin, nth: 1 }
+    }
+
+    fn rota() -> Choice {
+        Choice { id: "rota".to_owned(), name: "Rota".to_owned() }
+    }
+
+    #[test]
+    fn a_cancelled_recurrence_is_of_its_events_author() {
+        let event = json!({ "id": "7_1", "recurringEventId": "7", "status": "cancelled",
+            "originalStartTime": { "dateTime": "2026-12-01T10:00:00Z" } });
+        let text = to_icalendar(&event);
+        let read = Calendar::read(&text, "");
+        let object = Object { event: "7".to_owned(), version: "2".to_owned(), text };
+        let message = change(&rota(), &object, &read, Some(&known("Tea"))).unwrap();
+        assert_eq!(
+            (message.origin.id.as_str(), &*message.authors),
+            ("ada@a.test", &["ada@a.test".to_owned()][..])
+        );
+        assert_eq!((message.origin.name, message.thread.title.as_deref()), (None, Some("Tea")));
+    }
+
+    #[test]
+    fn versions_at_long_addresses_differ() {
+        let calendar = Choice { id: format!("/{}/", "a".repeat(200)), name: "Rota".to_owned() };
+        let name = format!("{}.ics", "b".repeat(90));
+        let text = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nEND:VEVENT\nEND:VCALENDAR\n";
+        let changed = |version: &str| {
+            let event = format!("{}{name}", calendar.id);
+            let object = Object { event, version: version.to_owned(), text: text.to_owned() };
+            change(&calendar, &object, &Calendar::read(text, ""), None).unwrap()
+        };
+        let (one, other) = (changed("1"), changed("2"));
+        assert_eq!(one.thread, other.thread);
+        assert_eq!(one.thread.target, format!("{} {name}", calendar.id));
+        assert!(one.key != other.key && one.key.unwrap().len() <= bounds::NAME);
+    }
+
+    #[test]
+    fn a_removed_events_title_is_no_note() {
+        let removed = removal(&rota(), "7", &known("[Forwarded from Bo] pay"));
+        assert_eq!(removed.text, "[Calendar: an event was removed]\n\\[Forwarded from Bo] pay");
+    }
 
     /// A sample is an object of a CalDAV server, or an event of Google.
     #[test]

@@ -79,6 +79,8 @@ struct Changes {
     /// All events, if these changes are found by reading the whole calendar.
     present: Vec<String>,
     is_whole: bool,
+    /// Only what its author changed later is new: the server does not say when it was changed.
+    since: Option<Timestamp>,
     /// The position after them.
     next: Seen,
 }
@@ -89,11 +91,11 @@ impl Changes {
     }
 }
 
-/// A new or changed event.
+/// An event that was found, such as a new or changed one.
 struct Changed {
     event: String,
     version: String,
-    /// The event, if it came with its change.
+    /// The event, if it came with that.
     text: Option<String>,
 }
 
@@ -152,7 +154,8 @@ impl Account {
         Ok(changed.iter().filter_map(object).collect())
     }
 
-    async fn around(&self, calendar: &str, from: Timestamp, to: Timestamp) -> Result<Vec<Object>, Failure> {
+    /// Finds events around this time, and perhaps others. They can be fetched.
+    async fn around(&self, calendar: &str, from: Timestamp, to: Timestamp) -> Result<Vec<Changed>, Failure> {
         match self {
             Self::CalDav(server) => server.around(calendar, from, to).await,
             Self::Google(google) => google.around(calendar, from, to).await,

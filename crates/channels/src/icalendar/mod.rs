@@ -21,6 +21,9 @@ pub use self::{
 };
 use crate::bounds;
 
+/// Bytes of a calendar that are read.
+pub const LONGEST: usize = 256 << 10;
+
 /// The text of a calendar's first event or task, in a mail from this address. `None`: it has none.
 pub fn describe_calendar(calendar: &str, from: &str) -> Option<String> {
     let calendar = Calendar::read(calendar, from);
@@ -43,7 +46,7 @@ impl Calendar {
     /// Reads a calendar that came from this address.
     pub fn read(calendar: &str, from: &str) -> Self {
         let mut read = Self::default();
-        read.add_lines(&unfold(&calendar[..calendar.floor_char_boundary(256 << 10)]), from);
+        read.add_lines(&unfold(&calendar[..calendar.floor_char_boundary(LONGEST)]), from);
         read
     }
 
@@ -57,24 +60,30 @@ impl Calendar {
         text
     }
 
-    /// Names the state of an object: equal only if its times, titles and answers are.
-    pub fn fingerprint(&self) -> String {
+    /// Names the state of an object in the calendar `place`: equal only if its times, words and answers are.
+    pub fn fingerprint(&self, place: &str) -> String {
         let instant = |moment: &Option<Moment>| moment.as_ref()?.instant(&self.zones, &TimeZone::UTC);
+        let instants = |moments: &[Moment]| {
+            let all = moments.iter().map(|moment| moment.instant(&self.zones, &TimeZone::UTC));
+            all.collect::<Vec<_>>()
+        };
         let mut digest = Sha256::new();
+        digest.update(format!("{place}\n"));
         for event in &self.events {
             let mut answers: Vec<_> =
                 event.attendees.iter().map(|one| (one.address.to_lowercase(), one.status)).collect();
             answers.sort_unstable();
             let times = (instant(&event.begin), instant(&event.end), instant(&event.recurrence));
-            let words = (&event.summary, &event.place, event.is_cancelled());
-            digest.update(format!("{times:?} {words:?} {answers:?}\n"));
+            let repeats = (&event.repeats, instants(&event.dates), instants(&event.except));
+            let words = (&event.summary, &event.place, &event.words, event.is_cancelled());
+            digest.update(format!("{times:?} {repeats:?} {words:?} {answers:?}\n"));
         }
         hex::encode(&digest.finalize()[..12])
     }
 
-    /// Whether the last change was Muster's.
-    pub fn is_ours(&self) -> bool {
-        self.events.first().is_some_and(|event| event.marker.fingerprint == self.fingerprint())
+    /// Whether the last change was Muster's, in this calendar: an invitation by another agent bears that one's mark.
+    pub fn is_ours(&self, place: &str) -> bool {
+        self.events.first().is_some_and(|event| event.marker.fingerprint == self.fingerprint(place))
     }
 
     fn add_lines(&mut self, lines: &str, from: &str) {
@@ -181,9 +190,11 @@ impl<'a> Property<'a> {
         address(self.value)
     }
 
-    /// The moments of a list.
+    /// The moments of a list. Of periods, their starts.
     fn moments(&self) -> impl Iterator<Item = Moment> {
-        let values = self.value.split(',').map(|value| Property { value, ..self.clone() });
+        let values =
+            self.value.split(',').map(|value| value.split_once('/').map_or(value, |(start, _)| start));
+        let values = values.map(|value| Property { value, ..self.clone() });
         values.filter_map(|line| Moment::read(&line))
     }
 

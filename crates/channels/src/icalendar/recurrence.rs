@@ -86,7 +86,10 @@ impl Event {
         let value = self.repeats.split(';').find_map(|part| part.strip_prefix("UNTIL="))?;
         let begin = self.begin.as_ref()?;
         let params = format!("TZID={}", begin.zone);
-        let until = super::Property { name: String::new(), params: &params, value };
+        // Some programs write a day although the event has times: it is the last one.
+        let is_day = begin.time.is_some() && !value.contains('T');
+        let value = if is_day { format!("{value}T235900") } else { value.to_owned() };
+        let until = super::Property { name: String::new(), params: &params, value: &value };
         super::Moment::read(&until)?.instant(&calendar.zones, local)
     }
 }
@@ -95,8 +98,11 @@ impl Event {
 fn expand(begin: DateTime, rule: &str, from: Timestamp, to: Timestamp) -> Option<Vec<DateTime>> {
     let parts = || rule.split(';').filter(|part| !part.is_empty() && !part.starts_with("UNTIL="));
     let value = |name: &str| parts().find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
-    if !matches!(value("FREQ")?, "DAILY" | "WEEKLY" | "MONTHLY" | "YEARLY") {
-        return None;
+    match value("FREQ")? {
+        // An attacker's rule from the year 1 would be tried on 700,000 days, again each minute.
+        "DAILY" if begin.year() < 1900 => return None,
+        "DAILY" | "WEEKLY" | "MONTHLY" | "YEARLY" => {}
+        _ => return None,
     }
     // An attacker's rule could have thousands of times a day.
     let times =
@@ -153,6 +159,15 @@ mod tests {
     }
 
     #[test]
+    fn last_days_and_periods_are_read() {
+        let daily = "DTSTART;TZID=Europe/Berlin:20261201T100000\nRRULE:FREQ=DAILY;UNTIL=20261202\n\
+                     RDATE;VALUE=PERIOD:20261224T100000Z/PT1H";
+        let found = starts(daily, "2026-11-01T00:00:00Z", "2027-01-01T00:00:00Z");
+        let expected = ["2026-12-01T09:00:00Z", "2026-12-02T09:00:00Z", "2026-12-24T10:00:00Z"];
+        assert_eq!(found, expected.map(twice));
+    }
+
+    #[test]
     fn a_moved_recurrence_replaces_its_own() {
         let moved = "DTSTART:20261201T100000Z\nRRULE:FREQ=DAILY;COUNT=3\nEND:VEVENT\nBEGIN:VEVENT\nUID:1\n\
                      RECURRENCE-ID:20261202T100000Z\nDTSTART:20261202T150000Z\nEND:VEVENT\nBEGIN:VEVENT\nUID:1\n\
@@ -177,5 +192,9 @@ mod tests {
         }
         let ancient = "DTSTART:00010101T100000Z\nRRULE:FREQ=DAILY";
         assert_eq!(starts(ancient, "2026-12-01T00:00:00Z", "2027-01-30T00:00:00Z").len(), 0);
+        let rare = "DTSTART:00010101T100000Z\nRRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=29";
+        assert_eq!(starts(rare, "2028-01-01T00:00:00Z", "2028-12-31T00:00:00Z").len(), 0);
+        let yearly = "DTSTART;VALUE=DATE:16041224\nRRULE:FREQ=YEARLY";
+        assert_eq!(starts(yearly, "2026-12-01T00:00:00Z", "2027-01-30T00:00:00Z").len(), 1);
     }
 }

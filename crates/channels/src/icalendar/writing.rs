@@ -34,7 +34,11 @@ impl At {
     fn after(self, span: Span) -> Option<Self> {
         match self {
             Self::Day(day) => day.checked_add(span).ok().map(Self::Day),
-            Self::Time(at) => at.checked_add(span).ok().map(Self::Time),
+            // A duration may be in days, which an instant alone doesn't have.
+            Self::Time(at) => {
+                let end = at.to_zoned(TimeZone::UTC).checked_add(span).ok()?;
+                Some(Self::Time(end.timestamp()))
+            }
         }
     }
 
@@ -88,8 +92,14 @@ impl Partstat {
     }
 }
 
-/// A calendar object with one event. `id` is the action's.
-pub fn new_calendar(id: &str, new: &NewEvent, organizer: Option<&str>, now: Timestamp) -> String {
+/// A calendar object with one event, for the calendar `place`. `id` is the action's.
+pub fn new_calendar(
+    place: &str,
+    id: &str,
+    new: &NewEvent,
+    organizer: Option<&str>,
+    now: Timestamp,
+) -> String {
     let mut lines = vec![
         "BEGIN:VCALENDAR".to_owned(),
         "VERSION:2.0".to_owned(),
@@ -113,14 +123,20 @@ pub fn new_calendar(id: &str, new: &NewEvent, organizer: Option<&str>, now: Time
         lines.extend(invited);
     }
     lines.extend(["END:VEVENT".to_owned(), "END:VCALENDAR".to_owned()]);
-    mark(&(lines.join("\n") + "\n"), id)
+    mark(&(lines.join("\n") + "\n"), place, id)
 }
 
-/// Applies a change. `id` is the action's.
+/// Applies a change in the calendar `place`. `id` is the action's.
 ///
 /// # Errors
 /// The event can't be changed so: the reason, for the agent.
-pub fn apply(calendar: &str, id: &str, change: &Change, now: Timestamp) -> Result<String, Cause> {
+pub fn apply(
+    calendar: &str,
+    place: &str,
+    id: &str,
+    change: &Change,
+    now: Timestamp,
+) -> Result<String, Cause> {
     let read = Calendar::read(calendar, "");
     let changed = match change {
         Change::Move { .. } if read.recurs() => {
@@ -149,7 +165,7 @@ pub fn apply(calendar: &str, id: &str, change: &Change, now: Timestamp) -> Resul
     let set_stamp =
         |line: &Property<'_>| if line.name == "DTSTAMP" { Edit::Replace(stamp.clone()) } else { Edit::Keep };
     let stamped = rewrite(&changed, set_stamp, &[]);
-    Ok(mark(&stamped, id))
+    Ok(mark(&stamped, place, id))
 }
 
 impl Calendar {
@@ -201,8 +217,8 @@ fn answer(calendar: &str, partstat: Partstat, is_own: impl Fn(&str) -> bool) -> 
 
 /// Leaves the [`Marker`](super::Marker), by which our change is recognized when it comes back, and a repetition of the
 /// action.
-fn mark(calendar: &str, id: &str) -> String {
-    let state = Calendar::read(calendar, "").fingerprint();
+fn mark(calendar: &str, place: &str, id: &str) -> String {
+    let state = Calendar::read(calendar, "").fingerprint(place);
     let added = [format!("X-MUSTER-ACTION:{id}"), format!("X-MUSTER-STATE:{state}")];
     let is_ours = |line: &Property<'_>| line.name.starts_with("X-MUSTER-");
     rewrite(calendar, |line| if is_ours(line) { Edit::Drop } else { Edit::Keep }, &added)
@@ -295,12 +311,14 @@ mod tests {
 
     #[test]
     fn a_new_event_reads_as_written_and_is_ours() {
-        let text = new_calendar("a1", &new(), Some("me@a.test"), NOW.parse().unwrap());
+        let text = new_calendar("/rota/", "a1", &new(), Some("me@a.test"), NOW.parse().unwrap());
         assert!(text.lines().all(|line| line.len() <= 75), "{text}");
         let read = Calendar::read(&text, "");
         let event = &read.events[0];
         assert_eq!((event.uid.as_str(), event.summary.as_str()), ("a1@muster", "Tea, and\ncake"));
-        assert_eq!(event.marker, Marker { action: "a1".to_owned(), fingerprint: read.fingerprint() });
+        assert_eq!(event.marker, Marker { action: "a1".to_owned(), fingerprint: read.fingerprint("/rota/") });
+        // In the calendar of an invited agent it is new.
+        assert!(read.is_ours("/rota/") && !read.is_ours("/bo/"));
         let described = read.describe();
         assert!(described.contains("When: 2026-12-01 09:00 to 10:30 (UTC)"), "{described}");
         assert!(described.contains("Invited: bo@b.test has not decided"), "{described}");
@@ -314,7 +332,7 @@ mod tests {
                       TRIGGER:-PT5M\nDURATION:PT1M\nEND:VALARM\nEND:VEVENT\nEND:VCALENDAR\n";
         let start = At::parse("2026-12-02T10:00:00Z").unwrap();
         let now = NOW.parse().unwrap();
-        let moved = apply(theirs, "a2", &Change::Move { start, end: None }, now).unwrap();
+        let moved = apply(theirs, "/rota/", "a2", &Change::Move { start, end: None }, now).unwrap();
         for line in [
             "SEQUENCE:5",
             "X-OTHER:kept",
@@ -324,24 +342,32 @@ mod tests {
         ] {
             assert!(moved.lines().any(|other| other == line), "{line}: {moved}");
         }
-        let read = Calendar::read(&moved, "");
-        assert_eq!(read.events[0].marker.fingerprint, read.fingerprint());
-        let theirs_again = Calendar::read(&moved.replace("T113000Z", "T120000Z"), "");
-        assert_ne!(theirs_again.events[0].marker.fingerprint, theirs_again.fingerprint());
+        assert!(Calendar::read(&moved, "").is_ours("/rota/"));
+        for (ours, changed) in [
+            ("T113000Z", "T120000Z"),
+            ("X-OTHER:kept", "DESCRIPTION:Bring cake"),
+            ("X-OTHER:kept", "RRULE:FREQ=DAILY"),
+            ("X-OTHER:kept", "EXDATE:20261202T100000Z"),
+        ] {
+            assert!(!Calendar::read(&moved.replace(ours, changed), "").is_ours("/rota/"), "{changed}");
+        }
+        let of_days = theirs.replace("PT1H30M", "P1D");
+        let moved = apply(&of_days, "/rota/", "a2", &Change::Move { start, end: None }, now).unwrap();
+        assert!(moved.contains("DTEND:20261203T100000Z"), "{moved}");
 
         let addresses = vec!["me@a.test".to_owned()];
         let accepted = Change::Answer { partstat: Partstat::Accepted, addresses };
-        let answered = apply(theirs, "a3", &accepted, now).unwrap();
+        let answered = apply(theirs, "/rota/", "a3", &accepted, now).unwrap();
         assert!(
             unfold(&answered).contains("ATTENDEE;CN=\"Lo, Me\";PARTSTAT=ACCEPTED:mailto:Me@a.test\n"),
             "{answered}"
         );
         let stranger =
             Change::Answer { partstat: Partstat::Accepted, addresses: vec!["cy@c.test".to_owned()] };
-        assert!(apply(theirs, "a4", &stranger, now).is_err());
+        assert!(apply(theirs, "/rota/", "a4", &stranger, now).is_err());
         let recurring = theirs.replace("SEQUENCE:4", "RRULE:FREQ=DAILY");
-        assert!(apply(&recurring, "a5", &Change::Move { start, end: None }, now).is_err());
+        assert!(apply(&recurring, "/rota/", "a5", &Change::Move { start, end: None }, now).is_err());
         let day = At::parse("2026-12-24").unwrap();
-        assert!(apply(theirs, "a6", &Change::Move { start: day, end: Some(start) }, now).is_err());
+        assert!(apply(theirs, "/rota/", "a6", &Change::Move { start: day, end: Some(start) }, now).is_err());
     }
 }

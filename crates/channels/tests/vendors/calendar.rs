@@ -1,12 +1,24 @@
 //! Tests of calendars against radicale, xandikos, and the fake Google. A person edits beside, with the caldav library.
 
-use std::{future::ready, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    future::ready,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
+use axum::{
+    Router,
+    http::{Method, StatusCode, Uri},
+};
 use futures::FutureExt;
 use jiff::{Timestamp, ToSpan};
 use muster_channels::{
     ActionCall, CalendarAccount, CalendarConfig, Choice, Config, Cursor, Event, Failure, Inbound, Link,
-    Receipt, Transport, oauth::TokenSource, open,
+    Network, Receipt, Transport, oauth::TokenSource, open,
 };
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -15,35 +27,45 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::{
     caldav::{CalDav, PASSWORD, USER},
     discord::{listen, outwait},
-    fakes::google_calendar::{EVENTS, Shared, TOKEN, google_calendar, invitation, refusal},
+    fakes::{
+        google_calendar::{EVENTS, Shared, TOKEN, google_calendar, invitation, refusal},
+        serve,
+    },
     peers::{json_lines, node, on_this_machine},
     support::{SinkCall, TestSink, open_network},
 };
 
 fn open_at(server: &CalDav, lead: Option<Duration>, pass: &str) -> Arc<dyn Transport> {
-    let account =
-        CalendarAccount::CalDav { url: server.url.clone(), user: USER.to_owned(), pass: pass.into() };
-    calendars(account, &server.calendar, lead, None)
+    calendars(caldav_account(server, pass), &[&*server.calendar], lead, &open_network(None))
+}
+
+fn caldav_account(server: &CalDav, pass: &str) -> CalendarAccount {
+    CalendarAccount::CalDav { url: server.url.clone(), user: USER.to_owned(), pass: pass.into() }
 }
 
 fn calendars(
     account: CalendarAccount,
-    calendar: &str,
+    chosen: &[&str],
     lead: Option<Duration>,
-    at: Option<SocketAddr>,
+    network: &Network,
 ) -> Arc<dyn Transport> {
+    let choice = |id: &&str| Choice { id: (*id).to_owned(), name: "Rota".to_owned() };
     let config = CalendarConfig {
         account,
-        calendars: vec![Choice { id: calendar.to_owned(), name: "Rota".to_owned() }],
+        calendars: chosen.iter().map(choice).collect(),
         reminder_lead: lead,
         poll: Duration::from_millis(20),
     };
-    open(Config::Calendar(Box::new(config)), &open_network(at))
+    open(Config::Calendar(Box::new(config)), network)
 }
 
 fn google(token: &'static str, lead: Option<Duration>, at: SocketAddr) -> Arc<dyn Transport> {
+    calendars(google_account(token), &["rota"], lead, &open_network(Some(at)))
+}
+
+fn google_account(token: &'static str) -> CalendarAccount {
     let tokens: TokenSource = Arc::new(move || ready(Ok::<_, Failure>(SecretString::from(token))).boxed());
-    calendars(CalendarAccount::Google(Some(tokens)), "rota", lead, Some(at))
+    CalendarAccount::Google(Some(tokens))
 }
 
 /// The next message. Panics if the vendor fails meanwhile.
@@ -136,9 +158,13 @@ async fn syncs(name: &str) {
     })
     .await;
     // A server that has forgotten the position: what changed since comes, and nothing from before.
-    server.add("e2", "Cake", &soon(60), &soon(120), &[]).await;
     let mut lost: Value = serde_json::from_str(&cursor.0).unwrap();
-    lost["calendars"][&server.calendar]["token"] = json!("lost");
+    let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap();
+    lost["calendars"][&server.calendar] = json!({"token": "lost", "until": now.to_string()});
+    // radicale says when it was stored, whatever its author's clock said.
+    let old = ("2020-01-01T10:00:00+00:00".to_owned(), "2020-01-01T11:00:00+00:00".to_owned());
+    let (start, end) = if name == "radicale" { old } else { (soon(60), soon(120)) };
+    server.add("e2", "Cake", &start, &end, &[]).await;
     let (sink, mut calls) = TestSink::new(99);
     let found = listen(&*calendar, Some(Cursor(lost.to_string())), &sink, next(&mut calls)).await;
     // Without an organizer, it is of the calendar.
@@ -213,6 +239,77 @@ async fn reminders_come_once_for_each_start() {
 }
 
 #[tokio::test]
+async fn days_begin_in_the_calendars_zone_wherever_the_server_is() {
+    let server = CalDav::start("radicale").await;
+    server.person(&["zone", &server.calendar, "Asia/Tokyo"]).await;
+    server.add("e1", "Holiday", "2026-12-01", "2026-12-02", &[]).await;
+    let mut network = open_network(None);
+    network.clock = || "2026-11-30T14:50:00Z".parse().unwrap();
+    let account = caldav_account(&server, PASSWORD);
+    let calendar = calendars(account, &[&*server.calendar], Some(Duration::from_mins(15)), &network);
+    let (sink, mut calls) = TestSink::new(99);
+    let reminder = listen(&*calendar, None, &sink, next(&mut calls)).await;
+    let expected = "[Calendar: a reminder]\nHoliday begins at 2026-12-01 00:00 (Asia/Tokyo).";
+    assert!(reminder.text.starts_with(expected), "{}", reminder.text);
+}
+
+/// A server with events of these lengths.
+async fn server_of_long_events(lengths: &'static [usize]) -> SocketAddr {
+    let answer = move |method: Method, uri: Uri, asked: String| async move {
+        let event = |n: usize| format!("/rota/{n}.ics");
+        let found = |href: &str, properties: &str| {
+            format!(
+                "<d:response><d:href>{href}</d:href><d:propstat><d:prop>{properties}</d:prop>\
+                 <d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response>"
+            )
+        };
+        let properties = |n: usize| {
+            if method.as_str() == "PROPFIND" {
+                return format!("<d:getcontentlength>{}</d:getcontentlength>", lengths[n]);
+            }
+            if asked.contains("sync-collection") {
+                return "<d:getetag>1</d:getetag>".to_owned();
+            }
+            let filling = "a".repeat(lengths[n]);
+            format!(
+                "<c:calendar-data>BEGIN:VCALENDAR\nBEGIN:VEVENT\nX-A:{filling}\nEND:VEVENT</c:calendar-data>"
+            )
+        };
+        let is_asked = |n: &usize| {
+            uri.path() == event(*n) || asked.contains(&event(*n)) || asked.contains("sync-collection")
+        };
+        let mut answer = found("/rota/", "<d:sync-token>1</d:sync-token>");
+        answer.extend((0..lengths.len()).filter(is_asked).map(|n| found(&event(n), &properties(n))));
+        let namespaces = "xmlns:d=\"DAV:\" xmlns:c=\"urn:ietf:params:xml:ns:caldav\"";
+        let answer =
+            format!("<d:multistatus {namespaces}>{answer}<d:sync-token>2</d:sync-token></d:multistatus>");
+        (StatusCode::MULTI_STATUS, answer)
+    };
+    serve(Router::new().fallback(answer)).await
+}
+
+#[tokio::test]
+async fn long_events_hold_up_no_others() {
+    // Together they are longer than an answer may be, and the first one is so by itself.
+    let address = server_of_long_events(&[9_000_000, 3_000_000, 3_000_000, 3_000_000]).await;
+    let url = format!("http://{address}/");
+    let account = CalendarAccount::CalDav { url, user: USER.to_owned(), pass: PASSWORD.into() };
+    let calendar = calendars(account, &["/rota/"], None, &open_network(None));
+    let (sink, mut calls) = TestSink::new(99);
+    let events = listen(&*calendar, None, &sink, async {
+        loop {
+            match calls.recv().await.unwrap() {
+                SinkCall::Admitted(events, None) => break events,
+                SinkCall::Link(Link::Down(cause)) => panic!("{cause}"),
+                _ => {}
+            }
+        }
+    })
+    .await;
+    assert_eq!(events.len(), 3);
+}
+
+#[tokio::test]
 async fn wrong_passwords_and_open_connections_are_refused() {
     let server = CalDav::start("radicale").await;
     let wrong = open_at(&server, None, "wrong");
@@ -246,8 +343,8 @@ async fn google_is_synchronized_over_pages_and_lost_positions() {
     put(&fake, "old00", "Old");
     assert_eq!(calendar.choices(None).await.unwrap()[0].name, "Rota");
     let (sink, mut calls) = TestSink::new(99);
-    listen(&*calendar, None, &sink, async {
-        position(&mut calls).await;
+    let cursor = listen(&*calendar, None, &sink, async {
+        let first = position(&mut calls).await;
         for n in 0..5 {
             put(&fake, &format!("new0{n}"), &format!("Event {n}"));
         }
@@ -269,6 +366,50 @@ async fn google_is_synchronized_over_pages_and_lost_positions() {
         assert_eq!(next(&mut calls).await.thread.title.as_deref(), Some("Changed"));
         fake.lock().unwrap().change("new02", &json!({"status": "cancelled"}));
         assert_eq!(next(&mut calls).await.text, "[Calendar: an event was removed]\nEvent 2");
+        first
+    })
+    .await;
+    // Another account's position.
+    let mut lost: Value = serde_json::from_str(&cursor.0).unwrap();
+    lost["calendars"]["rota"]["token"] = json!("another");
+    let (sink, mut calls) = TestSink::new(99);
+    listen(&*calendar, Some(Cursor(lost.to_string())), &sink, next(&mut calls)).await;
+}
+
+#[tokio::test]
+async fn a_failing_calendar_does_not_hold_up_the_others() {
+    let (address, fake) = google_calendar().await;
+    fake.lock().unwrap().answers.push_back(refusal(500, "backendError"));
+    let network = open_network(Some(address));
+    let calendar = calendars(google_account(TOKEN), &["failing", "rota"], None, &network);
+    let (sink, mut calls) = TestSink::new(99);
+    let first = listen(&*calendar, None, &sink, calls.recv()).await;
+    assert!(matches!(first, Some(SinkCall::Admitted(_, Some(_)))), "{first:?}");
+}
+
+#[tokio::test]
+async fn a_reminder_may_come_as_its_event_begins() {
+    static NOW: AtomicI64 = AtomicI64::new(0);
+    let begin = "2026-12-01T10:00:00Z".parse::<Timestamp>().unwrap().as_second();
+    NOW.store(begin - 30, Ordering::Relaxed);
+    let (address, fake) = google_calendar().await;
+    let (start, end) = ("2026-12-01T10:00:00+00:00", "2026-12-01T11:00:00+00:00");
+    fake.lock().unwrap().put(invitation("tea00", "Tea", start, end));
+    let mut network = open_network(Some(address));
+    network.clock = || Timestamp::from_second(NOW.load(Ordering::Relaxed)).unwrap();
+    let calendar = calendars(google_account(TOKEN), &["rota"], Some(Duration::ZERO), &network);
+    let (sink, mut calls) = TestSink::new(99);
+    listen(&*calendar, None, &sink, async {
+        quiet(&mut calls).await;
+        // Half a minute later: calendars are read once a minute.
+        NOW.store(begin + 30, Ordering::Relaxed);
+        let reminder = next(&mut calls).await;
+        assert!(
+            reminder.text.contains("Tea begins at 2026-12-01 11:00 (Europe/Berlin)"),
+            "{}",
+            reminder.text
+        );
+        quiet(&mut calls).await;
     })
     .await;
 }

@@ -144,7 +144,15 @@ impl Fake {
     /// A page of two events.
     fn list(&self, asked: &Value) -> (u16, Value) {
         let text = |name: &str| asked[name].as_str();
-        let since = text("syncToken").map(|token| token.trim_start_matches("s-").parse::<u64>().unwrap());
+        let since = text("syncToken").map(|token| token.trim_start_matches("s-").parse::<u64>());
+        if since.as_ref().is_some_and(Result::is_err) {
+            return refusal(400, "invalid");
+        }
+        let since = since.and_then(Result::ok);
+        let range = text("timeMin").zip(text("timeMax"));
+        if range.is_some_and(|(from, to)| instant(from) >= instant(to)) {
+            return refusal(400, "timeRangeEmpty");
+        }
         if since.is_some_and(|since| since < self.forgotten) {
             return refusal(410, "fullSyncRequired");
         }
