@@ -39,6 +39,11 @@ impl File {
         (digest(&self.id), digest(&self.version))
     }
 
+    /// How many entries it counts as: one, and one for each KiB of its texts.
+    pub fn weight(&self) -> usize {
+        1 + (self.id.len() + self.name.len() + self.version.len() + self.media_type.len()) / 1024
+    }
+
     /// The message about a new or a changed file. `folder`: its name for people.
     pub fn into_event(self, is_new: bool, folder: &str, now: Timestamp) -> Event {
         let (what, name) = (if is_new { "new" } else { "changed" }, bracket_name(&self.name));
@@ -90,8 +95,8 @@ impl File {
     }
 }
 
-/// Bounds the files and folders below the channel's folder: people with access could otherwise fill the memory, and the
-/// cursor, and a server could name a folder as its own parent.
+/// Bounds the files and folders below the channel's folder: people with access, or a server with long names, could
+/// otherwise fill the memory, and the cursor, and a server could name a folder as its own parent.
 pub fn check_count(entries: usize) -> Result<(), Failure> {
     if entries > 5_000 {
         return Err(Failure::Refused("The folder has more than 5,000 files.".into()));

@@ -7,7 +7,7 @@ use http::{
     StatusCode,
     header::{IF_MATCH, IF_NONE_MATCH},
 };
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use secrecy::SecretString;
 use url::Url;
 
@@ -25,6 +25,9 @@ use crate::{
 /// The properties of files and folders.
 const PROPERTIES: &str =
     "<d:resourcetype/><d:getetag/><d:getcontentlength/><d:getcontenttype/><d:getlastmodified/>";
+
+/// Escaped characters of a path segment.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A folder at a WebDAV server.
 pub struct WebDav {
@@ -54,7 +57,7 @@ impl WebDav {
     /// All files of the folder and of those below it. Folders are listed one by one: few servers allow to list all at
     /// once, and none says how many there are.
     pub async fn files(&self) -> Result<Vec<File>, Failure> {
-        let mut folders = VecDeque::from([(Vec::<String>::new(), self.folder_url(&self.folder)?)]);
+        let mut folders = VecDeque::from([(String::new(), self.folder_url(&self.folder)?)]);
         let (mut files, mut entries) = (Vec::new(), 0);
         while let Some((path, url)) = folders.pop_front() {
             let listed = match self.list(&url, 1).await {
@@ -66,14 +69,14 @@ impl WebDav {
                 if is_temporary(&name) {
                     continue;
                 }
-                entries += 1;
+                let file = self.file(&path, name, &resource);
+                entries += file.weight();
                 check_count(entries)?;
-                let child = [&path[..], &[name]].concat();
                 if is_folder(&resource) {
-                    let url = with_segments(url.clone(), child.last().into_iter().map(String::as_str))?;
-                    folders.push_back((child, as_folder(url)?));
+                    let url = as_folder(with_segments(url.clone(), [file.name.as_str()]))?;
+                    folders.push_back((file.id, url));
                 } else {
-                    files.push(self.file(&child, &resource));
+                    files.push(file);
                 }
             }
         }
@@ -98,7 +101,7 @@ impl WebDav {
 
     /// Downloads a file.
     pub async fn download(&self, path: &str, to: Spool<'_>, most: u64) -> Result<u64, Failure> {
-        let url = with_segments(self.folder_url(&self.folder)?, path.split('/'))?;
+        let url = with_segments(self.folder_url(&self.folder)?, path.split('/'));
         self.client.download(url.as_str(), to, most).await
     }
 
@@ -111,7 +114,7 @@ impl WebDav {
         content: Bytes,
     ) -> Result<Receipt, Failure> {
         let (name, client) = (own_name(&self.key, id, name), &self.client);
-        let url = with_segments(self.folder_url(&self.folder)?, [name.as_str()])?;
+        let url = with_segments(self.folder_url(&self.folder)?, [name.as_str()]);
         let mut answer = client.put(url.as_str(), (IF_NONE_MATCH, "*"), media_type, content.clone()).await?;
         if answer.status == StatusCode::PRECONDITION_FAILED {
             // An earlier attempt wrote it, or a part of it.
@@ -127,8 +130,9 @@ impl WebDav {
         Ok(Receipt { vendor_id: Some(name), target: None })
     }
 
-    fn file(&self, path: &[String], resource: &Resource) -> File {
-        let (id, name) = (path.join("/"), path.last().cloned().unwrap_or_default());
+    /// A file or a folder in the folder `path`.
+    fn file(&self, path: &str, name: String, resource: &Resource) -> File {
+        let id = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
         let length = resource.property("d:getcontentlength");
         let modified = resource.property("d:getlastmodified");
         // Apache calls the ETag of a file weak for a second.
@@ -156,7 +160,7 @@ impl WebDav {
     }
 
     fn folder_url(&self, path: &str) -> Result<Url, Failure> {
-        as_folder(with_segments(self.client.resolve("")?, path.split('/'))?)
+        as_folder(with_segments(self.client.resolve("")?, path.split('/')))
     }
 }
 
@@ -188,11 +192,17 @@ fn segments(url: &Url) -> Option<Vec<String>> {
     segments.map(|segment| Some(percent_decode_str(segment).decode_utf8().ok()?.into_owned())).collect()
 }
 
-/// Goes down. `.` and `..` lead nowhere.
-fn with_segments<'a>(mut url: Url, path: impl IntoIterator<Item = &'a str>) -> Result<Url, Failure> {
-    let path = path.into_iter().filter(|segment| !segment.is_empty());
-    url.path_segments_mut().map_err(|()| unusable())?.pop_if_empty().extend(path);
-    Ok(url)
+/// Goes down. `.` and `..` lead nowhere. All else is escaped here: `Url` drops tabs and line breaks, so that the name of a
+/// folder, a tab and `..`, would lead up.
+fn with_segments<'a>(mut url: Url, path: impl IntoIterator<Item = &'a str>) -> Url {
+    let base = url.path();
+    let mut whole = base.strip_suffix('/').unwrap_or(base).to_owned();
+    for segment in path.into_iter().filter(|segment| !matches!(*segment, "" | "." | "..")) {
+        whole.push('/');
+        whole.extend(utf8_percent_encode(segment, ESCAPED));
+    }
+    url.set_path(&whole);
+    url
 }
 
 /// Some servers redirect the address of a folder without a slash.
@@ -238,9 +248,10 @@ mod tests {
     #[test]
     fn paths_stay_below_the_address() {
         let base = || "https://cloud.test/dav".parse::<Url>().unwrap();
-        let below = |path: &str| with_segments(base(), path.split('/')).unwrap().to_string();
+        let below = |path: &str| with_segments(base(), path.split('/')).to_string();
         assert_eq!(below("/Shared files//2026/"), "https://cloud.test/dav/Shared%20files/2026");
         assert_eq!(below("../../etc?x#y"), "https://cloud.test/dav/etc%3Fx%23y");
+        assert_eq!(below("a\tb/\t../.\n./%2e."), "https://cloud.test/dav/a%09b/%09../.%0A./%252e.");
         assert_eq!(as_folder(base()).unwrap().as_str(), "https://cloud.test/dav/");
     }
 }

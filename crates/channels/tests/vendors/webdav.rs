@@ -10,7 +10,7 @@ use std::{
 use axum::{
     Router,
     extract::State,
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
 use muster_channels::{ActionCall, Attachment, Choice, DriveLogin, Failure, Part, Transport};
@@ -237,4 +237,26 @@ async fn servers_that_limit_fail_or_hang() {
     };
     let down = outwait(listen(&*drive, None, &sink, down), || true).await;
     assert!(down.contains("no answer in time"), "{down}");
+}
+
+/// Lists a file with an ETag of 6 MiB in each folder.
+async fn overflows(uri: Uri) -> Response {
+    let (path, etag) = (uri.path(), "e".repeat(6 << 20));
+    let listing = format!(
+        "<multistatus xmlns=\"DAV:\"><response><href>{path}</href></response><response><href>{path}a.txt</href>\
+         <propstat><prop><getetag>{etag}</getetag></prop><status>HTTP/1.1 200 OK</status></propstat></response>\
+         </multistatus>"
+    );
+    (StatusCode::MULTI_STATUS, listing).into_response()
+}
+
+#[tokio::test]
+async fn a_server_can_not_fill_the_memory() {
+    let address = serve(Router::new().fallback(overflows)).await;
+    let drive = folder(login(&format!("http://{address}/dav"), "secret"), "a", None);
+    let ended = drive.listen(None, &TestSink::new(9).0).await;
+    assert!(
+        matches!(&ended, Err(Failure::Refused(cause)) if cause.as_str().contains("5,000")),
+        "{ended:?}"
+    );
 }
