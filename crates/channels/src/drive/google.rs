@@ -6,17 +6,18 @@ use bytes::Bytes;
 use http::{Method, header::CONTENT_TYPE};
 use jiff::Timestamp;
 use reqwest::RequestBuilder;
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use url::Url;
 
 use super::{
     files::{File, check_count, digest},
+    own::own_id,
     service_account::ServiceAccount,
 };
 use crate::{
     bounds,
-    contract::{Cause, Choice, Failure, Receipt, Scope, Spool},
+    contract::{Cause, Choice, Failure, Part, Receipt, Scope, Spool},
     network::{HttpResponse, Network, VendorClient},
     oauth::TokenSource,
 };
@@ -25,6 +26,9 @@ const PEER: &str = "Google";
 /// What is missing before anything can come in or go out.
 pub const NO_ACCOUNT: &str = "No account is connected. Connect a Google account, or set a service account's key or the address of a WebDAV server.";
 const FOLDER: &str = "application/vnd.google-apps.folder";
+/// The fields of a file.
+const FIELDS: &str = "id,name,mimeType,md5Checksum,modifiedTime,size,webViewLink,\
+                      lastModifyingUser(me,displayName,emailAddress,permissionId)";
 /// Google's own documents, in forms that agents can read.
 static EXPORTS: [(&str, &str, &str); 4] = [
     ("application/vnd.google-apps.document", "text/markdown", "md"),
@@ -48,6 +52,8 @@ pub struct Google {
     clock: fn() -> Timestamp,
     login: Login,
     folder: String,
+    /// Makes the ids of our files.
+    key: SecretString,
 }
 
 /// Our account.
@@ -67,7 +73,7 @@ pub struct Changes {
 }
 
 impl Google {
-    pub fn new(network: &Network, login: Login, folder: String) -> Self {
+    pub fn new(network: &Network, login: Login, folder: String, key: SecretString) -> Self {
         Self {
             vendor: network.vendor.clone(),
             api: network.vendors.google_api.clone(),
@@ -75,6 +81,7 @@ impl Google {
             clock: network.clock,
             login,
             folder,
+            key,
         }
     }
 
@@ -90,15 +97,16 @@ impl Google {
         Ok(Me { id, name: text("displayName"), address: text("emailAddress") })
     }
 
-    /// The id of the shared drive that the folder is in, if it is in one.
-    pub async fn shared_drive(&self) -> Result<Option<String>, Failure> {
+    /// The folder's id, for which the setting may be an alias (`root`), and that of the shared drive that it is in.
+    pub async fn folder(&self) -> Result<(String, Option<String>), Failure> {
         let path = format!("drive/v3/files/{}", identifier(&self.folder)?);
-        let fields = [("fields", "mimeType,driveId"), ("supportsAllDrives", "true")];
+        let fields = [("fields", "id,mimeType,driveId"), ("supportsAllDrives", "true")];
         let folder = self.get(&path, &fields).await?;
         if folder["mimeType"] != FOLDER {
             return Err(Failure::Refused("Google: the id is that of a file, not of a folder.".into()));
         }
-        Ok(folder["driveId"].as_str().map(str::to_owned))
+        let id = folder["id"].as_str().unwrap_or(&self.folder).to_owned();
+        Ok((id, folder["driveId"].as_str().map(str::to_owned)))
     }
 
     /// The current position in the list of changes, and the time at Google.
@@ -146,13 +154,14 @@ impl Google {
         let (mut files, mut entries) = (Vec::new(), 0);
         while let Some(folder) = folders.pop_front() {
             for found in self.list(&format!("'{folder}' in parents and trashed = false")).await? {
-                entries += 1;
-                check_count(entries)?;
                 let Some(id) = found["id"].as_str().filter(|id| identifier(id).is_ok()) else { continue };
+                let file = read_file(id, &found);
+                entries += file.weight();
+                check_count(entries)?;
                 if found["mimeType"] == FOLDER {
-                    folders.push_back(id.to_owned());
+                    folders.push_back(file.id);
                 } else {
-                    files.push(read_file(id, &found));
+                    files.push(file);
                 }
             }
         }
@@ -173,47 +182,53 @@ impl Google {
     }
 
     /// The comments on a file that changed at this time or later, with their replies.
-    pub async fn comments(&self, file: &str, since: Option<Timestamp>) -> Result<Vec<Value>, Failure> {
-        let path = format!("drive/v3/files/{}/comments", identifier(file)?);
-        let since = since.map(|since| since.to_string());
-        let mut query = vec![("pageSize", "100"), ("fields", "nextPageToken,comments")];
-        query.extend(since.as_deref().map(|since| ("startModifiedTime", since)));
-        self.pages(&path, &query, "comments").await
+    pub async fn comments(&self, file: &str, since: Timestamp) -> Result<Vec<Value>, Failure> {
+        let since = since.to_string();
+        let query = [
+            ("pageSize", "100"),
+            ("fields", "nextPageToken,comments"),
+            ("startModifiedTime", since.as_str()),
+        ];
+        self.pages(&comments_path(file)?, &query, "comments").await
     }
 
-    /// Comments on a file, or replies to a comment: `FILE` or `FILE/COMMENT`. Comments have no ids of ours, so those that
-    /// we wrote are searched first for one that none of our earlier messages (`known`) is.
-    pub async fn comment(&self, target: &str, text: &str, known: &[String]) -> Result<Receipt, Failure> {
-        let (file, comment) = target.split_once('/').map_or((target, None), |(file, of)| (file, Some(of)));
-        let mut path = format!("drive/v3/files/{}/comments", identifier(file)?);
-        let written = match comment {
-            None => self.comments(file, None).await?,
-            Some(comment) => {
-                path = format!("{path}/{}", identifier(comment)?);
-                let thread = self.get(&path, &[("fields", "*")]).await?;
-                path.push_str("/replies");
-                thread["replies"].as_array().cloned().unwrap_or_default()
-            }
-        };
-        let receipt = |said: &Value| {
-            let id = said["id"].as_str()?;
-            let vendor_id = comment.map_or_else(|| id.to_owned(), |comment| format!("{comment}/{id}"));
-            let target = comment.is_none().then(|| format!("{file}/{id}"));
-            Some(Receipt { vendor_id: Some(vendor_id), target })
-        };
-        let is_ours = |said: &&Value| said["author"]["me"] == true && said["content"] == text;
-        let is_unknown = |receipt: &Receipt| receipt.vendor_id.as_ref().is_some_and(|id| !known.contains(id));
-        if let Some(receipt) =
-            written.iter().rev().filter(is_ours).take(20).filter_map(receipt).find(is_unknown)
-        {
-            return Ok(receipt);
+    /// Comments on a file, or replies to a comment: `FILE` or `FILE/COMMENT`.
+    pub async fn comment(&self, target: &str, text: &str) -> Result<Receipt, Failure> {
+        let mut path = comments_path(target)?;
+        if target.contains('/') {
+            path.push_str("/replies");
         }
         let request = self.request(Method::POST, &path, &[("fields", "id")]).await?;
         let answer = self.send(request.json(&json!({"content": text})), bounds::ANSWER).await?;
-        Ok(receipt(&self.read(&answer).await?).unwrap_or_default())
+        Ok(receipt(target, &self.read(&answer).await?).unwrap_or_default())
     }
 
-    /// Puts a file into the folder, once for each delivery: its id is a property of the file that only Muster sees.
+    /// The comment or reply that an earlier attempt wrote. Comments have no ids of ours: it is one of ours with this text,
+    /// written since the message was, that is none of our earlier messages.
+    pub async fn find_comment(&self, part: &Part<'_>) -> Result<Option<Receipt>, Failure> {
+        // Google's clock may be behind.
+        let since = Timestamp::from_second(part.written_at.as_second() - 5 * 60).unwrap_or_default();
+        let written = if part.target.contains('/') {
+            let mut thread = self.get(&comments_path(part.target)?, &[("fields", "*")]).await?;
+            match thread["replies"].take() {
+                Value::Array(replies) => replies,
+                _ => Vec::new(),
+            }
+        } else {
+            self.comments(part.target, since).await?
+        };
+        let is_it = |said: &&Value| {
+            let at = said["createdTime"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
+            said["author"]["me"] == true && said["content"] == part.text.text.as_str() && at >= Some(since)
+        };
+        let is_unknown =
+            |receipt: &Receipt| receipt.vendor_id.as_ref().is_some_and(|id| !part.refs.contains(id));
+        let mut found = written.iter().rev().filter(is_it).filter_map(|said| receipt(part.target, said));
+        Ok(found.find(is_unknown))
+    }
+
+    /// Puts a file into the folder, once for each delivery: its id is a property of the file that only Muster sees, and
+    /// other channels and installations with the same account have others.
     pub async fn put(
         &self,
         id: &str,
@@ -221,10 +236,7 @@ impl Google {
         media_type: &str,
         content: Bytes,
     ) -> Result<Receipt, Failure> {
-        let is_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        if !id.chars().all(is_id) {
-            return Err(unexpected("this delivery"));
-        }
+        let id = own_id(&self.key, identifier(id)?);
         let query = format!("appProperties has {{ key='muster' and value='{id}' }} and trashed = false");
         if let Some(put) = self.list(&query).await?.first() {
             return Ok(Receipt { vendor_id: put["id"].as_str().map(str::to_owned), target: None });
@@ -246,28 +258,33 @@ impl Google {
         Ok(Receipt { vendor_id: said["id"].as_str().map(str::to_owned), target: None })
     }
 
-    /// Downloads a file: `ID`, or `ID TYPE` for a document in this form.
+    /// Downloads a file: `ID VERSION`, or `ID VERSION TYPE` for a document in this form. Fails if it is no longer that
+    /// version: the message names its author, whom the whitelist admits.
     pub async fn download(&self, handle: &str, to: Spool<'_>, most: u64) -> Result<u64, Failure> {
-        let (id, form) = handle.split_once(' ').map_or((handle, None), |(id, form)| (id, Some(form)));
-        let path = format!("drive/v3/files/{}", identifier(id)?);
-        let request = match form {
+        let mut words = handle.split(' ');
+        let id = identifier(words.next().unwrap_or_default())?;
+        let path = format!("drive/v3/files/{id}");
+        let request = match words.nth(1) {
             Some(form) => self.request(Method::GET, &format!("{path}/export"), &[("mimeType", form)]).await?,
             None => {
                 self.request(Method::GET, &path, &[("alt", "media"), ("supportsAllDrives", "true")]).await?
             }
         };
-        self.vendor.download(PEER, request, to, most).await
+        let length = self.vendor.download(PEER, request, to, most).await?;
+        let now = self.get(&path, &[("fields", FIELDS), ("supportsAllDrives", "true")]).await?;
+        if read_file(id, &now).handle.as_deref() == Some(handle) {
+            Ok(length)
+        } else {
+            Err(Failure::NotSent("The file has changed meanwhile.".into()))
+        }
     }
 
     async fn list(&self, query: &str) -> Result<Vec<Value>, Failure> {
+        let fields = format!("nextPageToken,files({FIELDS})");
         let parameters = [
             ("q", query),
             ("pageSize", "1000"),
-            (
-                "fields",
-                "nextPageToken,files(id,name,mimeType,md5Checksum,modifiedTime,size,webViewLink,\
-                 lastModifyingUser(me,displayName,emailAddress,permissionId))",
-            ),
+            ("fields", fields.as_str()),
             ("supportsAllDrives", "true"),
             ("includeItemsFromAllDrives", "true"),
         ];
@@ -362,30 +379,52 @@ fn read_response(answer: &HttpResponse, now: Timestamp) -> Result<Value, Failure
 fn read_file(id: &str, found: &Value) -> File {
     let text = |field: &str| found[field].as_str().map(str::to_owned);
     let kind = text("mimeType").unwrap_or_default();
-    let author = &found["lastModifyingUser"];
-    let of = |field: &str| author[field].as_str().map(str::to_owned);
+    let user = &found["lastModifyingUser"];
+    let of = |field: &str| user[field].as_str().map(str::to_owned);
     let name = text("name").unwrap_or_default();
     let export = EXPORTS.iter().find(|(of, ..)| *of == kind);
     // Forms, shortcuts and others have no bytes.
     let has_bytes = !kind.starts_with("application/vnd.google-apps.");
+    let version = text("md5Checksum").or_else(|| text("modifiedTime")).unwrap_or_default();
+    // Their name alone says nothing about who they are.
+    let author = of("emailAddress").or_else(|| of("permissionId")).zip(of("displayName"));
+    let state = digest(&format!("{version} {author:?}"));
     let handle = match export {
-        Some((_, form, _)) => Some(format!("{id} {form}")),
-        None => has_bytes.then(|| id.to_owned()),
+        Some((_, form, _)) => Some(format!("{id} {state:016x} {form}")),
+        None => has_bytes.then(|| format!("{id} {state:016x}")),
     };
     File {
         id: id.to_owned(),
         target: id.to_owned(),
-        version: text("md5Checksum").or_else(|| text("modifiedTime")).unwrap_or_default(),
+        version,
         name: export.map_or_else(|| name.clone(), |(_, _, end)| format!("{name}.{end}")),
         media_type: export.map_or(kind, |(_, form, _)| (*form).to_owned()),
         size: found["size"].as_str().filter(|_| export.is_none()).and_then(|size| size.parse().ok()),
         modified: text("modifiedTime").and_then(|time| time.parse().ok()),
-        // Their name alone says nothing about who they are.
-        author: of("emailAddress").or_else(|| of("permissionId")).zip(of("displayName")),
-        is_ours: author["me"] == true,
+        author,
+        is_ours: user["me"] == true,
         handle,
         link: text("webViewLink"),
     }
+}
+
+/// The path of a file's comments, or of one of them: `FILE` or `FILE/COMMENT`.
+fn comments_path(target: &str) -> Result<String, Failure> {
+    Ok(match target.split_once('/') {
+        None => format!("drive/v3/files/{}/comments", identifier(target)?),
+        Some((file, comment)) => {
+            format!("drive/v3/files/{}/comments/{}", identifier(file)?, identifier(comment)?)
+        }
+    })
+}
+
+/// The receipt of a comment, of which replies are the answers, or of a reply.
+fn receipt(target: &str, said: &Value) -> Option<Receipt> {
+    let id = said["id"].as_str()?;
+    Some(match target.split_once('/') {
+        None => Receipt { vendor_id: Some(id.to_owned()), target: Some(format!("{target}/{id}")) },
+        Some((_, comment)) => Receipt { vendor_id: Some(format!("{comment}/{id}")), target: None },
+    })
 }
 
 /// An id in a path or a query.

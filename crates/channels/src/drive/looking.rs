@@ -71,10 +71,8 @@ impl From<Failure> for End {
 
 /// Listens until dropped, or until the other side can't be asked again.
 pub async fn listen(drive: &Drive, cursor: Option<Cursor>, sink: &dyn Sink) -> Result<Infallible, Failure> {
-    let folder = digest(&drive.identity());
     let position = cursor.and_then(|cursor| muster_json::from_str::<Position>(&cursor.0).ok());
-    let position = position.filter(|position| position.folder == folder);
-    let position = position.unwrap_or_else(|| Position { folder, ..Position::default() });
+    let position = position.unwrap_or_default();
     let (files, unsettled) = (None, HashMap::new());
     let mut listener = Listener { drive, sink, position, files, unsettled, followed: None };
     let (mut backoff, mut is_up) = (Backoff::new(), false);
@@ -107,6 +105,7 @@ impl Listener<'_> {
         let drive = self.drive;
         match &drive.backend {
             Backend::WebDav(dav) => {
+                self.enter(&format!("{} {}", dav.url(), drive.folder));
                 let files = dav.files().await?;
                 self.take(files).await
             }
@@ -122,6 +121,14 @@ impl Listener<'_> {
         }
     }
 
+    /// Forgets the position if it is in another folder, of earlier settings or of another account.
+    fn enter(&mut self, folder: &str) {
+        let folder = digest(folder);
+        if self.position.folder != folder {
+            self.position = Position { folder, ..Position::default() };
+        }
+    }
+
     /// Moves on in Google's list of changes. Returns whether there are any, or there may be.
     async fn follow(&mut self, google: &Google) -> Result<bool, Failure> {
         if let Some(followed) = &mut self.followed
@@ -130,7 +137,8 @@ impl Listener<'_> {
             followed.token = changes.token;
             return Ok(changes.any);
         }
-        let (me, drive) = (google.me().await?, google.shared_drive().await?);
+        let (me, (folder, drive)) = (google.me().await?, google.folder().await?);
+        self.enter(&folder);
         let (token, now) = google.begin(drive.as_deref()).await?;
         if self.position.files.is_none() {
             self.position.since = now;
@@ -183,7 +191,7 @@ impl Listener<'_> {
         self.position.comments.retain(|file, _| latest.contains(file.as_str()));
         for file in files {
             let since = self.position.comments.get(&file.id).copied().unwrap_or(self.position.since);
-            let comments = match google.comments(&file.id, Some(since)).await {
+            let comments = match google.comments(&file.id, since).await {
                 // Removed meanwhile, or without comments.
                 Err(Failure::TargetGone(_) | Failure::Refused(_)) => continue,
                 comments => comments?,

@@ -64,13 +64,14 @@ static TRAITS: Traits = Traits {
 static WEBDAV: Traits = Traits {
     dialect: Dialect::Markdown,
     longest: Longest { count: bounds::TEXT, unit: Unit::Characters },
+    actions: &[PUT_FILE],
     ..TRAITS
 };
 
 const COMMENT: Action = Action {
     name: "comment",
     title: "Comment",
-    description: "Writes a new comment on the document of this conversation. Only at Google Drive.",
+    description: "Writes a new comment on the document of this conversation.",
     schema: r#"{
         "type": "object", "additionalProperties": false, "required": ["text"],
         "properties": { "text": { "type": "string", "description": "The comment, without markup." } }
@@ -176,25 +177,17 @@ impl Drive {
 
     pub fn new(config: DriveConfig, network: &Network) -> Self {
         let DriveConfig { login, folder, folder_name, id_key, poll } = config;
-        let google = |login| Backend::Google(Google::new(network, login, folder.clone()));
+        let google = |login| Backend::Google(Google::new(network, login, folder.clone(), id_key.clone()));
         let backend = match login {
             DriveLogin::Google(tokens) => google(Login::Account(tokens)),
             DriveLogin::GoogleService(key) => google(Login::Service(ServiceAccount::new(key))),
             DriveLogin::WebDav { url, user, pass } => {
                 let client = DavClient::new(network, url, user, pass);
-                Backend::WebDav(WebDav::new(client, folder.clone(), id_key))
+                Backend::WebDav(WebDav::new(client, folder.clone(), id_key.clone()))
             }
         };
         let name = folder_name.unwrap_or_else(|| "the folder".to_owned());
         Self { backend, folder, name, poll, clock: network.clock }
-    }
-
-    /// Tells the folder from those of other settings.
-    fn identity(&self) -> String {
-        match &self.backend {
-            Backend::Google(_) => self.folder.clone(),
-            Backend::WebDav(dav) => format!("{} {}", dav.url(), self.folder),
-        }
     }
 
     /// The message about a new or changed file. What the agent put there is none.
@@ -211,7 +204,7 @@ impl Drive {
             }
             Backend::Google(google) => {
                 let me = google.me().await?;
-                google.shared_drive().await?;
+                google.folder().await?;
                 let handle = Some(me.address).filter(|address| !address.is_empty());
                 Ok(Identity { self_ids: me.id.into_iter().collect(), handle, ..Identity::default() })
             }
@@ -224,7 +217,10 @@ impl Drive {
             return self.put(part.id, &file.name, &file.media_type, file.content.clone()).await;
         }
         match &self.backend {
-            Backend::Google(google) => google.comment(part.target, &part.text.text, part.refs).await,
+            Backend::Google(google) => match google.find_comment(part).await? {
+                Some(written) => Ok(written),
+                None => google.comment(part.target, &part.text.text).await,
+            },
             Backend::WebDav(dav) => {
                 let name = format!("{} - answer.md", part.target);
                 dav.put(part.id, &name, "text/markdown", part.text.text.clone().into()).await
@@ -248,11 +244,10 @@ impl Drive {
             ("comment", Backend::Google(google)) => {
                 let comment = Comment::read(call.arguments).map_err(Failure::Refused)?;
                 let file = call.target.split('/').next().unwrap_or_default();
-                let receipt = google.comment(file, &comment.text, call.received).await?;
+                let receipt = google.comment(file, &comment.text).await?;
                 // The conversation stays where it is.
                 Ok(Receipt { target: None, ..receipt })
             }
-            ("comment", Backend::WebDav(_)) => Err(Failure::Refused("WebDAV has no comments.".into())),
             (name, _) => Err(Failure::Refused(format!("A drive has no action {name}.").into())),
         }
     }

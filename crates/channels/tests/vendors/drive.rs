@@ -30,21 +30,28 @@ pub fn folder(login: DriveLogin, id: &str, at: Option<SocketAddr>) -> Arc<dyn Tr
 
 /// The same, over another network.
 pub fn folder_in(network: &Network, login: DriveLogin, id: &str) -> Arc<dyn Transport> {
-    let config = DriveConfig {
+    open(Config::Drive(config(login, id, "key")), network)
+}
+
+fn config(login: DriveLogin, id: &str, key: &str) -> DriveConfig {
+    DriveConfig {
         login,
         folder: id.to_owned(),
         folder_name: Some("Reports".to_owned()),
-        id_key: "key".into(),
+        id_key: key.into(),
         poll: Duration::from_millis(20),
-    };
-    open(Config::Drive(config), network)
+    }
 }
 
 /// A folder at Google, as a person's account.
 pub fn at_google(address: SocketAddr, token: &'static str) -> Arc<dyn Transport> {
+    folder(account(token), "folder1", Some(address))
+}
+
+fn account(token: &'static str) -> DriveLogin {
     let tokens: TokenSource =
         Arc::new(move || async move { Ok::<SecretString, Failure>(token.into()) }.boxed());
-    folder(DriveLogin::Google(Some(tokens)), "folder1", Some(address))
+    DriveLogin::Google(Some(tokens))
 }
 
 async fn drive() -> (Arc<dyn Transport>, Shared) {
@@ -109,7 +116,15 @@ async fn new_and_changed_files_are_messages() {
         fake.lock().unwrap().puts("F2", "plan.txt", "folder2", "newer");
         let (changed, cursor) = next_one(&mut calls).await;
         assert!(changed.text.starts_with("[A changed file of Reports"), "{}", changed.text);
-        assert_eq!((changed.thread, bytes(&*drive, &changed).await.as_str()), (new.thread, "newer"));
+        assert_eq!((&changed.thread, bytes(&*drive, &changed).await.as_str()), (&new.thread, "newer"));
+        // Bytes of a later version, or of another author, do not pass for those of this message.
+        let mut read = Vec::<u8>::new();
+        assert!(matches!(drive.fetch(&new.files[0], &mut read, 100).await, Err(Failure::NotSent(_))));
+        let theirs = json!({"displayName": "Eve", "me": false, "permissionId": "6"});
+        for file in &mut fake.lock().unwrap().files {
+            file["lastModifyingUser"] = theirs.clone();
+        }
+        assert!(matches!(drive.fetch(&changed.files[0], &mut read, 100).await, Err(Failure::NotSent(_))));
         cursor
     })
     .await;
@@ -210,16 +225,60 @@ async fn answers_to_files_are_comments_and_files_are_put_once() {
         let arguments = json!({"text": "Look here"});
         let call = ActionCall { id: "d-4", name: "comment", arguments: &arguments, ..call };
         assert_eq!(drive.act(&call).await.unwrap().target, None);
+        drive.act(&ActionCall { id: "d-5", ..call }).await.unwrap();
         // None of it comes in.
         fake.lock().unwrap().puts("F2", "theirs.txt", "folder1", "theirs");
         assert_eq!(next_one(&mut calls).await.0.thread.target, "F2");
         let fake = fake.lock().unwrap();
         assert_eq!(fake.bodies("POST upload").len(), 2);
         assert_eq!(fake.contents[put.vendor_id.as_ref().unwrap()], content.as_bytes());
-        assert_eq!(fake.sent(), ["Read", "Look here"]);
+        assert_eq!(fake.sent(), ["Read", "Look here", "Look here"]);
     })
     .await;
     assert_eq!(drive.traits().files, Files::Apart);
+}
+
+#[tokio::test]
+async fn only_what_a_delivery_wrote_itself_passes_for_it() {
+    let (address, fake) = fakes::drive::drive().await;
+    let drive = at_google(address, TOKEN);
+    fake.lock().unwrap().puts("F1", "plan.txt", "folder1", "plan");
+    let answer = text("Done");
+    let written = part(&answer, "F1");
+    let receipt = drive.send(&written).await.unwrap();
+    assert_eq!(drive.send(&written).await.unwrap(), receipt);
+    // The same text of a conversation that does not know the first.
+    let later = Part { written_at: "2101-01-01T00:00:00Z".parse().unwrap(), ..written };
+    assert_ne!(drive.send(&later).await.unwrap(), receipt);
+    assert_eq!(fake.lock().unwrap().sent(), ["Done", "Done"]);
+    // Another installation has a delivery with the same id.
+    let others =
+        open(Config::Drive(config(account(TOKEN), "folder1", "other")), &open_network(Some(address)));
+    let arguments = json!({"name": "c.md", "text": "# C"});
+    let call = ActionCall { id: "d-3", name: "put_file", arguments: &arguments, target: "F1", received: &[] };
+    let put = drive.act(&call).await.unwrap();
+    assert_ne!(others.act(&call).await.unwrap(), put);
+    assert_eq!(drive.act(&call).await.unwrap(), put);
+}
+
+#[tokio::test]
+async fn the_root_of_another_account_is_another_folder() {
+    let (address, fake) = fakes::drive::drive().await;
+    let drive = folder(account(TOKEN), "root", Some(address));
+    let (sink, mut calls) = TestSink::new(99);
+    let cursor = listen(&*drive, None, &sink, looked(&mut calls)).await;
+    {
+        let mut fake = fake.lock().unwrap();
+        fake.root = "root2";
+        fake.puts("F1", "old.txt", "root", "old");
+    }
+    let (sink, mut calls) = TestSink::new(99);
+    listen(&*drive, cursor, &sink, async {
+        looked(&mut calls).await;
+        fake.lock().unwrap().puts("F2", "new.txt", "root", "new");
+        assert_eq!(next_one(&mut calls).await.0.thread.target, "F2");
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -38,6 +38,8 @@ pub struct Fake {
     pub contents: HashMap<String, Vec<u8>>,
     /// The comments of files.
     pub comments: HashMap<String, Vec<Value>>,
+    /// The id of the account's topmost folder.
+    pub root: &'static str,
     /// Positions before this one are forgotten.
     pub oldest: usize,
     /// Requests that begin so take effect, but get no answer.
@@ -181,6 +183,7 @@ impl Fake {
             ("GET", ["files"]) => {
                 Some(json!({"files": self.search(query["q"].as_str().unwrap_or_default())}))
             }
+            ("GET", ["files", "root"]) => Some(file(self.root, "My Drive", FOLDER, "", &agent())),
             ("GET", ["files", id]) => self.find(id).cloned(),
             ("GET", ["files", id, "comments"]) if self.find(id).is_some() => {
                 let since = query["startModifiedTime"].as_str().unwrap_or_default();
