@@ -49,7 +49,8 @@ pub use self::{
     },
     instructions::instructions,
     outbound::{
-        Failed, Sender, delay_sending, proves_people, record_not_sent, record_reached, sends_out, switch_off,
+        Failed, Sender, delay_sending, offered_actions, proves_people, record_not_sent, record_reached,
+        sends_out, switch_off,
     },
     probe::{check_again, choices},
     recipients::forget_recipient,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use muster_channels::{Kind, Transport};
+use muster_channels::{Action, Kind, Transport};
 use sea_orm::{ColumnTrait, Condition, QueryFilter, sea_query::Expr};
 
 use super::{
@@ -53,6 +53,15 @@ pub async fn sends_out(tx: &Tx, id: ChannelId) -> Result<Option<bool>> {
         return Ok(None);
     };
     Ok(kind_of(channel.transport).map(|_| is_open(&channel)))
+}
+
+/// The actions that a channel offers now, which may depend on its account. None if it does not send messages, or can't be
+/// opened.
+pub async fn offered_actions(tx: &Tx, id: ChannelId) -> Result<&'static [Action]> {
+    let channel = connected(&tx.scope).filter(channels::Column::Id.eq(id)).one(tx.connection()).await?;
+    let opened = |channel| open(&tx.scope.core, &channel).ok().flatten();
+    let Some(transport) = channel.filter(is_open).and_then(opened) else { return Ok(&[]) };
+    Ok(transport.traits().actions)
 }
 
 /// Whether messages through a channel are sent, now or once the channel works again.

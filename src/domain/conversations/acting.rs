@@ -174,12 +174,10 @@ async fn actions_of(
     tx: &Tx,
     conversation: &conversations::Model,
 ) -> Result<&'static [muster_channels::Action]> {
-    let channel = conversation.channel_id.filter(|_| conversation.target.is_some());
-    let (Some(channel), Some(kind)) = (channel, channels::kind_of(conversation.transport)) else {
-        return Ok(&[]);
-    };
-    let is_open = channels::sends_out(tx, channel).await? == Some(true);
-    Ok(if is_open { muster_channels::traits(kind).actions } else { &[] })
+    match conversation.channel_id.filter(|_| conversation.target.is_some()) {
+        Some(channel) => channels::offered_actions(tx, channel).await,
+        None => Ok(&[]),
+    }
 }
 
 async fn find_by_key(tx: &Tx, conversation: ConversationId, key: &str) -> Result<Option<MessageId>> {

@@ -1,12 +1,19 @@
 //! Drives through the whole service. Google is the fake that Google's own client takes for it.
 
-use muster::{base::enums::MessageRole, domain::deliveries};
+use muster::{
+    base::{
+        enums::MessageRole,
+        ids::{AgentId, ConversationId},
+    },
+    domain::{conversations, deliveries},
+};
 use serde_json::{Value, json};
 
 use crate::{
     channels::{
         at, connect, path,
         probes::{app_with, whitelist},
+        test_messages::{error, test},
     },
     conversations::messages::say,
     harness::{
@@ -20,8 +27,7 @@ const STORED: &str = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT 
 const FOLDERS: &str =
     "query($o: Id!, $c: Id!, $p: String) { channelFolders(orgId: $o, id: $c, parent: $p) { id name } }";
 
-/// A folder whose files were read once.
-async fn connected() -> (TestApp, Shared, Value) {
+async fn start() -> (TestApp, Shared) {
     let (address, fake) = drive().await;
     let base: url::Url = format!("http://{address}/").parse().unwrap();
     let app = app_with(address, |config| {
@@ -30,15 +36,25 @@ async fn connected() -> (TestApp, Shared, Value) {
         config.channels.drive_seconds = 1;
     })
     .await;
+    (app, fake)
+}
+
+/// A folder whose files were read once.
+async fn connected() -> (TestApp, Shared, Value) {
+    let (app, fake) = start().await;
+    let channel = connect_folder(&app, app.agent().await).await;
+    (app, fake, channel)
+}
+
+async fn connect_folder(app: &TestApp, agent: i64) -> Value {
     let folder = json!({ "folder_id": "folder1", "folder_name": "Reports", "pass": service_account().await });
-    let body =
-        json!({ "name": "Files", "transport": "DRIVE", "agent_id": app.agent().await, "drive": folder });
-    let channel = connect(&app, body).await;
-    whitelist(&app, &channel, "folder").await;
+    let body = json!({ "name": "Files", "transport": "DRIVE", "agent_id": agent, "drive": folder });
+    let channel = connect(app, body).await;
+    whitelist(app, &channel, "folder").await;
     app.service.ingest.listen();
     let looked = "SELECT COUNT(*) FROM channel_listeners WHERE cursor IS NOT NULL";
     until("the first look is over", async || app.column::<i64>(looked).await == [1]).await;
-    (app, fake, channel)
+    channel
 }
 
 #[tokio::test]
@@ -89,6 +105,32 @@ async fn a_folder_is_chosen_and_a_revoked_key_is_noticed() {
         shown["channel"]["inactiveReason"] == "AUTH_FAILED"
     })
     .await;
+}
+
+#[tokio::test]
+async fn each_test_is_sent_and_actions_are_those_of_the_account() {
+    let (app, fake) = start().await;
+    let host = app.running_agent().await;
+    let channel = connect_folder(&app, host.agent).await;
+    fake.lock().unwrap().puts("F1", "plan.txt", "folder1", "abc");
+    until("the file is stored", async || app.column::<i64>(STORED).await == [1]).await;
+    let thread = "SELECT id FROM conversations WHERE target = $1";
+    let conversation: i64 = app.one(thread, vec!["F1".into()]).await;
+    for _ in 0..2 {
+        let tested = test(&app, &app.operator, channel["id"].as_i64().unwrap(), Some(conversation)).await;
+        assert_eq!(error(tested), Value::Null);
+    }
+    assert_eq!(fake.lock().unwrap().sent().len(), 2);
+    let offered = async || {
+        let (agent, conversation) = (AgentId(host.agent), ConversationId(conversation));
+        let offered =
+            conversations::offered_actions(&app.scope(), agent, host.generation, conversation).await.unwrap();
+        offered.into_iter().map(|action| action.name).collect::<Vec<_>>()
+    };
+    assert_eq!(offered().await, ["comment", "put_file"]);
+    let server = json!({ "drive": { "url": "https://192.168.7.7/dav", "user": "agent", "pass": "secret" } });
+    app.operator.patch(&at(&app, &channel), server).await.expect(200);
+    assert_eq!(offered().await, ["put_file"]);
 }
 
 #[tokio::test]
