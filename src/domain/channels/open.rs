@@ -284,7 +284,7 @@ fn email(core: &Core, channel: &Model, secrets: OpenedSecrets) -> EmailConfig {
         from: channel.email_smtp_from.clone().unwrap_or_default(),
         from_name: channel.name.clone(),
         authserv_id: channel.email_authserv_id.clone(),
-        id_key: id_key(core, channel),
+        id_key: id_key(core, "ids of mails", &[channel.organization_id.0, channel.id.0]),
         since: jiff::Timestamp::from_millisecond(channel.created_at.0).unwrap_or_default(),
         // In addition to notifications by the server.
         poll: Duration::from_mins(1),
@@ -306,15 +306,17 @@ fn drive(core: &Arc<Core>, channel: &Model, secrets: OpenedSecrets) -> DriveConf
         login,
         folder: channel.drive_folder_id.clone().unwrap_or_default(),
         folder_name: channel.drive_folder_name.clone(),
-        id_key: id_key(core, channel),
+        // Of all the organization's drives: else two agents would answer each other's files without end.
+        id_key: id_key(core, "ids of files", &[channel.organization_id.0]),
         poll: Duration::from_secs(core.config.channels.drive_seconds),
     }
 }
 
-/// Derived from the installation's key and the channel's id, so that neither tenants nor recipients of mails know it.
-fn id_key(core: &Core, channel: &Model) -> SecretString {
-    let material = [&channel.organization_id.0.to_be_bytes()[..], &channel.id.0.to_be_bytes()];
-    let key = core.sealing.current().derive("ids of mails", &material).next();
+/// Derived from the installation's key for the record with these ids, so that neither tenants nor the other side know it.
+fn id_key(core: &Core, purpose: &str, ids: &[i64]) -> SecretString {
+    let ids: Vec<[u8; 8]> = ids.iter().map(|id| id.to_be_bytes()).collect();
+    let material: Vec<&[u8]> = ids.iter().map(|id| &id[..]).collect();
+    let key = core.sealing.current().derive(purpose, &material).next();
     key.map(|key| hex::encode(&key[..])).unwrap_or_default().into()
 }
 

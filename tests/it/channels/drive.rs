@@ -1,4 +1,7 @@
-//! Drives through the whole service. Google is the fake that Google's own client takes for it.
+//! Drives through the whole service. Google is the fake that Google's own client takes for it; the WebDAV server is
+//! WsgiDAV.
+
+use std::{fs, process::Stdio};
 
 use muster::{
     base::{
@@ -7,7 +10,9 @@ use muster::{
     },
     domain::{conversations, deliveries},
 };
+use muster_testing::peers::peer;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::{
     channels::{
@@ -159,4 +164,42 @@ async fn a_stored_key_goes_to_no_other_server() {
     let body = json!({ "name": "x", "transport": "DRIVE", "agent_id": channel["agent_id"], "drive": server });
     let refused = app.operator.post(&path(&app), body).await;
     assert_eq!(refused.violations(), [("/drive/user", "REQUIRED"), ("/drive/pass", "REQUIRED")]);
+}
+
+#[tokio::test]
+async fn two_agents_do_not_answer_each_other_s_files() {
+    let place = tempfile::tempdir().unwrap();
+    let mut process = peer("dav.py").arg(place.path()).stderr(Stdio::null()).spawn().unwrap();
+    let first = BufReader::new(process.stdout.take().unwrap()).lines().next_line().await.unwrap().unwrap();
+    let url = format!("http://127.0.0.1:{}/dav", first.strip_prefix("listening ").unwrap());
+    let app = TestApp::start_with(|config| {
+        config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()];
+        config.channels.drive_seconds = 1;
+    })
+    .await;
+    for _ in 0..2 {
+        let folder = json!({ "folder_id": "/", "url": url, "user": "agent", "pass": "secret" });
+        let body =
+            json!({ "name": "Files", "transport": "DRIVE", "agent_id": app.agent().await, "drive": folder });
+        whitelist(&app, &connect(&app, body).await, "folder").await;
+    }
+    app.service.ingest.listen();
+    let looked = "SELECT COUNT(*) FROM channel_listeners WHERE cursor IS NOT NULL";
+    until("the first looks are over", async || app.column::<i64>(looked).await == [2]).await;
+    let arrives = async |name: &str, stored: i64| {
+        fs::write(place.path().join(name), name).unwrap();
+        until("both have it", async || app.column::<i64>(STORED).await == [stored]).await;
+    };
+    arrives("plan.txt", 2).await;
+    let conversation = app.column::<i64>("SELECT MIN(id) FROM conversations").await[0];
+    say(&app, conversation, MessageRole::Assistant, "I have read it").await;
+    until("the answer is there", async || {
+        deliveries::send_due(&app.core).await.unwrap();
+        fs::read_dir(place.path()).unwrap().count() == 2
+    })
+    .await;
+    arrives("theirs.txt", 4).await;
+    arrives("more.txt", 6).await;
+    let begun = "SELECT target FROM conversations WHERE target LIKE '%answer%'";
+    assert_eq!(app.column::<String>(begun).await, [""; 0]);
 }

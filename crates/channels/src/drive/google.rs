@@ -228,7 +228,7 @@ impl Google {
     }
 
     /// Puts a file into the folder, once for each delivery: its id is a property of the file that only Muster sees, and
-    /// other channels and installations with the same account have others.
+    /// that no other installation with the same account makes.
     pub async fn put(
         &self,
         id: &str,

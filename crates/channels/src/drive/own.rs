@@ -28,8 +28,8 @@ pub fn is_own(key: &SecretString, name: &str) -> bool {
         && code.split_at_checked(8).is_some_and(|(nonce, given)| given == mark(key, stem, end, nonce))
 }
 
-/// The id of a file that a delivery writes, where files have ids of ours. Other channels and installations may have a
-/// delivery with the same id.
+/// The id of a file that a delivery writes, where files have ids of ours. Another installation may have a delivery with
+/// the same id.
 pub fn own_id(key: &SecretString, id: &str) -> String {
     format!("{id}-{}", mark(key, "", "", id))
 }
