@@ -182,7 +182,8 @@ pub struct DriveConfig {
     pub folder: String,
     /// Its name for people.
     pub folder_name: Option<String>,
-    /// Marks the names of our files at WebDAV. People see them, so the key protects nothing else.
+    /// Marks our files, and at WebDAV those of all channels with this key, which are no messages. People see the marks, so
+    /// the key protects nothing else.
     pub id_key: SecretString,
     /// Polling interval.
     pub poll: Duration,

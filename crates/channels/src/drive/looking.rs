@@ -157,7 +157,10 @@ impl Listener<'_> {
             return self.store(Vec::new()).await;
         };
         let count = known.len();
-        known.retain(|id, _| now.contains_key(id));
+        // A storage that is away looks like an empty folder: its files would all be new when it is back.
+        if !files.is_empty() {
+            known.retain(|id, _| now.contains_key(id));
+        }
         let is_changed = known.len() < count;
         let is_news = |file: &&File| {
             let (id, version) = file.digests();

@@ -61,8 +61,8 @@ impl WebDav {
         let (mut files, mut entries) = (Vec::new(), 0);
         while let Some((path, url)) = folders.pop_front() {
             let listed = match self.list(&url, 1).await {
-                // Removed meanwhile.
-                Err(Failure::TargetGone(_)) if !path.is_empty() => continue,
+                // Removed meanwhile, or closed to this account.
+                Err(Failure::TargetGone(_) | Failure::Refused(_)) if !path.is_empty() => continue,
                 listed => listed?,
             };
             for (name, resource) in children(&url, listed)? {

@@ -13,7 +13,7 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
-use muster_channels::{ActionCall, Attachment, Choice, DriveLogin, Failure, Part, Transport};
+use muster_channels::{ActionCall, Attachment, Choice, DriveLogin, Failure, Link, Part, Transport};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::{
@@ -254,4 +254,60 @@ async fn a_server_can_not_fill_the_memory() {
     let drive = folder(login(&format!("http://{address}/dav"), "secret"), "a", None);
     let ended = drive.listen(None, &TestSink::new(9).0).await;
     assert!(matches!(&ended, Err(Failure::Refused(cause)) if cause.as_str().contains("5,000")), "{ended:?}");
+}
+
+/// Lists a file, and a folder into which the account may not look.
+async fn is_partly_closed(uri: Uri) -> Response {
+    let path = uri.path();
+    if path.ends_with("/closed/") {
+        return StatusCode::FORBIDDEN.into_response();
+    }
+    let listing = format!(
+        "<multistatus xmlns=\"DAV:\"><response><href>{path}</href></response><response><href>{path}a.txt</href>\
+         </response><response><href>{path}closed/</href><propstat><prop><resourcetype><collection/></resourcetype>\
+         </prop><status>HTTP/1.1 200 OK</status></propstat></response></multistatus>"
+    );
+    (StatusCode::MULTI_STATUS, listing).into_response()
+}
+
+#[tokio::test]
+async fn a_closed_folder_does_not_close_the_others() {
+    let address = serve(Router::new().fallback(is_partly_closed)).await;
+    let drive = folder(login(&format!("http://{address}/dav"), "secret"), "a", None);
+    let (sink, mut calls) = TestSink::new(9);
+    assert!(listen(&*drive, None, &sink, looked(&mut calls)).await.is_some());
+}
+
+#[tokio::test]
+async fn files_of_a_storage_that_was_away_are_not_new() {
+    let server = Server::start().await;
+    server.write("a.txt", "a");
+    server.write("b.txt", "b");
+    let drive = shared(&server);
+    let (sink, mut calls) = TestSink::new(99);
+    let mut cursor = listen(&*drive, None, &sink, looked(&mut calls)).await;
+    let (there, away) = (server.path(""), server.place.path().join("away"));
+    fs::rename(&there, &away).unwrap();
+    fs::create_dir(&there).unwrap();
+    let (sink, mut calls) = TestSink::new(99);
+    listen(&*drive, cursor.clone(), &sink, async {
+        loop {
+            match calls.recv().await.unwrap() {
+                SinkCall::Admitted(_, later) => cursor = later,
+                SinkCall::Link(Link::Up) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+    })
+    .await;
+    fs::remove_dir(&there).unwrap();
+    fs::rename(&away, &there).unwrap();
+    let (sink, mut calls) = TestSink::new(99);
+    listen(&*drive, cursor, &sink, async {
+        for name in ["c.txt", "d.txt"] {
+            server.write(name, name);
+            assert_eq!(next_one(&mut calls).await.0.thread.target, name);
+        }
+    })
+    .await;
 }
