@@ -25,6 +25,7 @@ export const ChannelQuery = graphql(
 `,
   [ChannelFields],
 )
+export const ChannelCalendars = graphql(`
   query ChannelCalendars($orgId: Id!, $id: Id!) { channelCalendars(orgId: $orgId, id: $id) { id name } }
 `)
 export const ChannelRepositories = graphql(`
