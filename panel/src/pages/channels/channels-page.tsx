@@ -94,7 +94,7 @@ const COLUMNS: Column<Row>[] = [
     width: '7.5rem',
     from: 'md',
     cell: ({ lastActivityAt, transport }) => (
-      <Time at={isPlanned(transport) ? null : lastActivityAt} none="–" />
+      <Time at={isPlanned(transport) ? null : lastActivityAt} none={isPlanned(transport) ? '' : undefined} />
     ),
   },
 ]
