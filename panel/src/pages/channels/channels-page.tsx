@@ -184,9 +184,9 @@ export function ChannelsPage() {
                     action={create}
                     command={`curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n  -d '{"name": "support", "agent_id": 1, "transport": "TELEGRAM", "bot_token": "…"}' \\\n  ${location.origin}/v1/org/${org.id}/channel`}
                   >
-                    A channel connects an agent to a bot in Telegram, Discord or Slack, a mailbox, a code host, a calendar
-                    or a webhook. What people write there becomes a conversation here, and the answers go back
-                    to them.
+                    A channel connects an agent to a bot in Telegram, Discord or Slack, a mailbox, a code
+                    host, a calendar or a webhook. What people write there becomes a conversation here, and
+                    the answers go back to them.
                   </Empty>
                 )
               }
