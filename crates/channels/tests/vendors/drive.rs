@@ -109,7 +109,7 @@ async fn new_and_changed_files_are_messages() {
         fake.lock().unwrap().puts("F2", "plan.txt", "folder2", "newer");
         let (changed, cursor) = next_one(&mut calls).await;
         assert!(changed.text.starts_with("[A changed file of Reports"), "{}", changed.text);
-        assert_eq!((changed.thread, bytes(&*drive, &changed).await.as_str()), (new.thread, "newer"));
+        assert_eq!((bytes(&*drive, &changed).await.as_str(), changed.thread), ("newer", new.thread));
         cursor
     })
     .await;
@@ -292,10 +292,8 @@ async fn openssl(arguments: &[&str]) -> String {
 #[tokio::test]
 async fn a_service_account_signs_in_with_its_key() {
     let (address, fake) = fakes::drive::drive().await;
-    let key = openssl(&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"]).await;
-    let account =
-        json!({"type": "service_account", "client_email": "muster@project.test", "private_key": key});
-    let login = DriveLogin::GoogleService(account.to_string().into());
+    let account = service_account().await;
+    let login = || DriveLogin::GoogleService(account.as_str().into());
     let drive = folder(login(), "folder1", Some(address));
     drive.probe().await.unwrap();
     drive.choices(None).await.unwrap();
