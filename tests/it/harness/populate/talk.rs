@@ -63,7 +63,7 @@ impl Filler<'_> {
     }
 
     /// The rows that belong to a channel.
-    async fn of_channel(&self, all: &Population, i: usize, n: usize, channel: i64) {
+    async fn of_channel(&self, all: &Population, i: usize, n: u32, channel: i64) {
         for origin in 0..=i % 3 {
             let row = vec![
                 ("channel_id", channel.into()),
