@@ -1,4 +1,4 @@
-import{r as e}from"./rolldown-runtime.js";import{An as t,Cn as n,Mn as r,T as i,_ as a}from"./shared.js";import{r as o}from"./bounds.js";import{a as s,c,d as l,h as u,i as d,l as f}from"./fields.js";import{o as p,s as m}from"./forms.js";import{m as h}from"./records.js";import{r as g,t as _}from"./models.js";import{T as v}from"./shell.js";import{n as y}from"./choices.js";var b=e(r(),1),x=t(),S=i(`
+import{r as e}from"./rolldown-runtime.js";import{An as t,Cn as n,Mn as r,T as i,_ as a}from"./shared.js";import{i as o}from"./bounds.js";import{a as s,c,d as l,h as u,i as d,l as f}from"./fields.js";import{o as p,s as m}from"./forms.js";import{m as h}from"./records.js";import{r as g,t as _}from"./models.js";import{T as v}from"./shell.js";import{n as y}from"./choices.js";var b=e(r(),1),x=t(),S=i(`
   mutation CreateAgent($orgId: Id!, $input: CreateAgentInput!) {
     createAgent(orgId: $orgId, input: $input) { id name status }
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type BoundsKey, boundsOf, refusal, refusalsOf } from './bounds'
+import { type BoundsKey, boundsOf, refusal, refusalsOf, refusalWhileTyping } from './bounds'
 
 test('a text is measured in characters as people count them, not in UTF-16 units', () => {
   expect(refusal('🙂🙂', { maxLength: 2 })).toBeNull()
@@ -32,6 +32,16 @@ test('a folder’s name has no slashes and does not begin with a dot, as the ser
   expect(refusal('Tone of voice!', name)).toBeNull()
   for (const wrong of ['a/b', 'a\\b', '.hidden', ' .hidden'])
     expect(refusal(wrong, name)).toBe('No slashes, and no dot at the beginning.')
+})
+
+test('what is half typed is refused only for what more typing can not mend', () => {
+  const name = boundsOf('CreateSkillInput.name')
+  expect(refusalWhileTyping('tone/', name)).toBe('No slashes, and no dot at the beginning.')
+  expect(refusalWhileTyping('x'.repeat(81), name)).toMatch('At most 80')
+  for (const half of ['', ' ']) expect(refusalWhileTyping(half, name)).toBeNull()
+  expect(refusalWhileTyping(Number.NaN, { min: 1 })).toBeNull()
+  expect(refusalWhileTyping(1, { min: 10, max: 90 })).toBeNull()
+  expect(refusalWhileTyping('', { digits: true })).toBeNull()
 })
 
 test('all invalid fields of an input are named at once, and omitted ones are not', () => {

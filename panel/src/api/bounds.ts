@@ -31,6 +31,12 @@ export function refusalsOf(input: string, values: Record<string, unknown>): Reco
   return Object.fromEntries(found.filter(([, text]) => text !== null))
 }
 
+/** Why a value is invalid although it is not complete: what more typing can't mend. */
+export function refusalWhileTyping(value: unknown, bounds: Bounds): string | null {
+  if (value === '' || Number.isNaN(value)) return null
+  return refusal(value, { ...bounds, min: undefined, minLength: undefined, notBlank: undefined })
+}
+
 /** Why a value is invalid, in words; null if it is valid. */
 export function refusal(value: unknown, bounds: Bounds): string | null {
   if (Array.isArray(value)) {

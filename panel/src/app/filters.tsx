@@ -251,7 +251,7 @@ interface RecordFilterProps extends RecordProps, Pick<PickerProps, 'choices' | '
 
 export function RecordFilter({ label, name, value, onValue, ...found }: RecordFilterProps) {
   return (
-    <div className="w-36 shrink-0 [&_.control]:h-7 [&_.control]:rounded-full [&_.control]:py-0 [&_.control]:text-sm coarse:[&_.control]:h-10">
+    <div className="w-36 shrink-0 [&_.control]:h-7 [&_.control]:rounded-full [&_.control]:py-0 [&_.control]:text-sm coarse:[&_.control]:h-10 [&_.control:placeholder-shown]:pr-8">
       <Picker
         aria-label={label}
         value={value === undefined ? null : { id: value, name: name ?? `No. ${value}` }}

@@ -3,7 +3,7 @@ import type { useNavigate } from '@tanstack/react-router'
 import { actionsNow, onActions, runAction } from '../keys/registry'
 import { sayProblem } from '../ui/toast-store'
 import type { Hit } from './palette-hits'
-import { type Verb, withName } from './palette-words'
+import { kindWords, type Verb, withName } from './palette-words'
 
 /** The page offers its actions once it has read the agent. An action that is still missing is not possible. */
 const WAITS_MS = 5_000
@@ -22,7 +22,8 @@ export function agentLines(verb: Verb, hits: readonly Hit[], navigate: ReturnTyp
     .map(({ id, name, link }) => ({
       id: `${verb}:${id}`,
       label: withName(verb, name),
-      group: 'Agents',
+      group: kindWords('AGENT'),
+      isFound: true,
       run: async () => {
         if (verb === 'settings of') return navigate({ ...link, search: { tab: 'settings' } } as never)
         await navigate(link as never)

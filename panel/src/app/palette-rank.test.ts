@@ -36,3 +36,16 @@ test('among equals the pages come first, so that Enter changes nothing', () => {
   expect(ranked(actions, '').map(({ id }) => id)).toEqual(['b', 'a'])
   expect(ranked(actions, 'stop').map(({ id }) => id)).toEqual(['a'])
 })
+
+test('what the service finds stands in one group with the actions of its name, and a better match comes first', () => {
+  const found = (id: string, label: string, group: string) => ({ ...action(id, label, group), isFound: true })
+  const lines = [
+    action('new', 'New agent', 'Agents'),
+    action('docs', 'Documentation of Marlow', 'Help'),
+    found('stop', 'Stop Marlow', 'Agents'),
+    found('talk', 'Order 1004', 'Conversations'),
+    found('marlow', 'Marlow', 'Agents'),
+  ]
+  expect(ranked(lines, 'marlow').map(({ id }) => id)).toEqual(['marlow', 'stop', 'docs', 'talk'])
+  expect(ranked(lines, 'agent').map(({ id }) => id)).toEqual(['new', 'stop', 'marlow', 'talk'])
+})

@@ -1,34 +1,36 @@
-// Ranks the actions that match the typed text. Pure, tested.
+// Ranks the lines of the palette that match the typed text: one group per kind, the best match first. Pure, tested.
 
 interface Ranked {
   id: string
   label: string
   group: string
   also?: string
+  /** The service found it, perhaps by other words than its label's. */
+  isFound?: boolean
 }
 
 /** Equal groups begin with this one, which changes nothing. */
 export const GO_TO = 'Go to'
 
-/** The actions that match by label or keywords, best first. Without text: all in their order, one per id, grouped. */
-export function ranked<A extends Ranked>(actions: A[], text: string): A[] {
+/** The lines that match by label or keywords, best first. Without text: all in their order, one per id, grouped. */
+export function ranked<Line extends Ranked>(lines: Line[], text: string): Line[] {
   const seen = new Set<string>()
-  const first = actions.filter(({ id }) => !seen.has(id) && seen.add(id))
-  const scored = first.map((action) => ({
-    action,
-    points: score(`${action.label} ${action.also ?? ''}`, text),
+  const first = lines.filter(({ id }) => !seen.has(id) && seen.add(id))
+  const scored = first.map((line) => ({
+    line,
+    points: Math.max(score(`${line.label} ${line.also ?? ''}`, text), line.isFound ? 1 : 0),
   }))
   const fit = scored.filter(({ points }) => points > 0)
   const best = new Map<string, number>()
-  for (const { action, points } of fit) best.set(action.group, Math.max(points, best.get(action.group) ?? 0))
+  for (const { line, points } of fit) best.set(line.group, Math.max(points, best.get(line.group) ?? 0))
   const groups = [...best.keys()].sort(
     (a, b) => (best.get(b) ?? 0) - (best.get(a) ?? 0) || Number(b === GO_TO) - Number(a === GO_TO),
   )
   return groups.flatMap((group) =>
     fit
-      .filter(({ action }) => action.group === group)
+      .filter(({ line }) => line.group === group)
       .sort((a, b) => b.points - a.points)
-      .map(({ action }) => action),
+      .map(({ line }) => line),
   )
 }
 

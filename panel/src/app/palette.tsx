@@ -19,6 +19,8 @@ interface Line {
   label: string
   detail?: string | null
   group: string
+  also?: string
+  isFound?: boolean
   keys?: string
   refused?: boolean
   run: () => void
@@ -26,7 +28,8 @@ interface Line {
 
 export default function Palette({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState('')
-  const [at, setAt] = useState(0)
+  // By id: records come later than actions, and move them.
+  const [chosen, point] = useState<string | null>(null)
   const list = useRef<HTMLDivElement>(null)
   const input = useRef<HTMLInputElement>(null)
   const navigate = useNavigate()
@@ -44,6 +47,8 @@ export default function Palette({ onClose }: { onClose: () => void }) {
       label: name,
       detail: [ref, detailWords(kind, detail)].filter(Boolean).join(' · '),
       group: kindWords(kind),
+      also: ref ?? undefined,
+      isFound: true,
       run: () => void navigate(link as never),
     }))
     const named: Action[] = sections(org).map(({ link, ...section }) => ({
@@ -63,13 +68,16 @@ export default function Palette({ onClose }: { onClose: () => void }) {
       ...outside,
       ...requests,
     ]
-    const offered = ranked(shown, text).map(toLine)
-    return [...offered, ...(verb ? agentLines(verb, hits, navigate) : []), ...found]
+    const ofAgents = verb ? agentLines(verb, hits, navigate) : []
+    return ranked([...shown.map(toLine), ...ofAgents, ...found], text)
   }, [actions, hits, navigate, org, requests, text, verb])
-  const current = Math.min(at, lines.length - 1)
+  const current = Math.max(
+    0,
+    lines.findIndex(({ id }) => id === chosen),
+  )
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new text starts at the top
-  useEffect(() => setAt(0), [text])
+  useEffect(() => point(null), [text])
   useEffect(() => {
     list.current?.querySelector(`[data-at="${current}"]`)?.scrollIntoView({ block: 'nearest' })
   }, [current])
@@ -104,7 +112,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
             const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
             if (step && lines.length > 0) {
               event.preventDefault()
-              setAt((current + step + lines.length) % lines.length)
+              point(lines[(current + step + lines.length) % lines.length]?.id ?? null)
             } else if (event.key === 'Enter') {
               event.preventDefault()
               choose(lines[current])
@@ -134,7 +142,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
               role="option"
               tabIndex={-1}
               aria-selected={index === current}
-              onPointerMove={() => setAt(index)}
+              onPointerMove={() => point(line.id)}
               onClick={() => choose(line)}
               className={cx(
                 'flex min-h-9 items-center gap-3 rounded-control px-2.5 coarse:min-h-11',
@@ -164,11 +172,12 @@ export default function Palette({ onClose }: { onClose: () => void }) {
 }
 
 function toLine(action: Action): Line {
-  const { id, label, group, refused } = action
+  const { id, label, group, also, refused } = action
   return {
     id,
     label,
     group,
+    also,
     keys: keysOf(action)[0],
     refused: Boolean(refused),
     run: () => runAction(action),

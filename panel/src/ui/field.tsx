@@ -16,6 +16,8 @@ interface Props {
   /** What the value is for, or what is allowed. */
   hint?: ReactNode
   error?: string | null
+  /** An error of the present value, shown while typing. */
+  liveError?: string | null
   optional?: boolean
   /** The part of the documentation, where the hint can't explain enough. */
   doc?: DocPart
@@ -30,7 +32,7 @@ interface Props {
 
 export function Field(props: Props) {
   const { label, hint, optional, doc, aside, hideLabel, className, children } = props
-  const error = useOpenError(props.error, children.props.value)
+  const error = useOpenError(props.error, children.props.value) ?? props.liveError
   const made = useId()
   const id = children.props.id ?? made
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')

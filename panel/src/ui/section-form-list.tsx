@@ -54,7 +54,10 @@ export function SectionList({ label, groups, children }: Props) {
   const isMarked = ({ sections }: SectionGroup) => sections.some((title) => changed.includes(title))
   return (
     <div className="lg:grid lg:grid-cols-[10rem_minmax(0,1fr)] lg:gap-x-8">
-      <nav aria-label={label} className="mb-4 flex flex-wrap gap-1 lg:sticky lg:top-6 lg:block lg:self-start">
+      <nav
+        aria-label={label}
+        className="mb-4 -ml-2 flex flex-wrap gap-1 lg:sticky lg:top-6 lg:block lg:self-start"
+      >
         {groups.map((group) => (
           <div key={group.title} className="mb-2">
             <Item

@@ -20,7 +20,7 @@ export function Tabs({ tabs, current, label }: { tabs: Tab[]; current: string; l
       aria-label={label}
       // Otherwise the router gives the tabs of one page the scroll position of another's.
       data-scroll-restoration-id={label}
-      className="scroll-row -mb-px flex gap-1 overflow-x-auto"
+      className="scroll-row -mx-2.5 -mb-px flex gap-1 overflow-x-auto"
     >
       {tabs.map(({ id, label, count, link }) => (
         <Link

@@ -57,14 +57,13 @@ export function Countdown({
   before = '',
   over = 'over',
 }: {
-  to: string | null | undefined
+  to: string
   /** "expires in " */
   before?: string
   over?: string
 }) {
   const now = useNow(1000)
   const { timeZone } = useZone()
-  if (!to) return <span className="text-faint">–</span>
   const end = new Date(to).getTime()
   if (end <= now) return <span>{over}</span>
   const near = end - now < 3_600_000

@@ -2,7 +2,7 @@
 // Edits are never lost: not through a refusal, a conflict, or a record that changes underneath.
 import type { CombinedError } from '@urql/core'
 import { useCallback, useMemo, useRef, useState } from 'react'
-import { type Bounds, type BoundsKey, boundsOf, refusal } from '../api/bounds'
+import { type Bounds, type BoundsKey, boundsOf, refusal, refusalWhileTyping } from '../api/bounds'
 import { wordsOf } from '../api/errors'
 import { type Conflict, conflictOf, placeErrors } from '../api/form-errors'
 import { say, sayProblem } from './toast-store'
@@ -61,7 +61,8 @@ export function useSection<V extends Values>({
   const base: V = theirs ?? stored
   const changes = useMemo(() => differing(mine, base), [mine, base])
   const dirty = Object.keys(changes).length > 0
-  const refused = useMemo(() => refusals(changes, bounds), [changes, bounds])
+  const refused = useMemo(() => refusals(changes, bounds, refusal), [changes, bounds])
+  const half = useMemo(() => refusals(changes, bounds, refusalWhileTyping), [changes, bounds])
   const [places, setPlaces] = useState<readonly string[]>([])
   const place = useCallback((name: string) => {
     setPlaces((before) => [...before, name])
@@ -132,8 +133,7 @@ export function useSection<V extends Values>({
     saving,
     save: send,
     discard,
-    errorOf: (name) =>
-      errors[String(name)] ?? (asked || isLong(refused[name]) ? (refused[name] ?? null) : null),
+    errorOf: (name) => errors[String(name)] ?? (asked ? refused[name] : half[name]) ?? null,
     theirsOf: (name) => {
       if (
         !theirs ||
@@ -158,18 +158,16 @@ export function useSection<V extends Values>({
 /** A change of the name only, trimmed as the service stores it. */
 const nameOnly = <V extends Values>(name: unknown) => ({ name: String(name).trim() }) as Values as Partial<V>
 
-/** While typing, report only texts that are too long; missing values can wait until submission. */
-const isLong = (text: string | undefined) => text?.startsWith('At most') ?? false
-
 function refusals<V extends Values>(
   changes: Partial<V>,
-  bounds: Partial<Record<keyof V, BoundsKey>> = {},
+  bounds: Partial<Record<keyof V, BoundsKey>> | undefined,
+  check: (value: unknown, bounds: Bounds) => string | null,
 ): Partial<Record<keyof V, string>> {
   const found: Partial<Record<keyof V, string>> = {}
   for (const name of Object.keys(changes) as (keyof V)[]) {
-    const place = bounds[name]
+    const place = bounds?.[name]
     const limits: Bounds = place ? boundsOf(place) : {}
-    const text = refusal(changes[name], limits)
+    const text = check(changes[name], limits)
     if (text) found[name] = text
   }
   return found

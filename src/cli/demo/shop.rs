@@ -137,7 +137,7 @@ impl Shop {
         let webhook = ChannelWebhookInput { outbound_url: url, ..ChannelWebhookInput::default() };
         let moved =
             UpdateChannelInput { webhook: MaybeUndefined::Value(webhook), ..UpdateChannelInput::default() };
-        channels::update(scope, id, moved).await?;
+        Box::pin(channels::update(scope, id, moved)).await?;
         Ok(Some(format!("/webhooks/webhook/{inbound_slug}")))
     }
 

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ChangeOp, ChannelScope, RecordKind},
+        enums::{ChangeOp, ChannelScope, InactiveReason, RecordKind},
         ids::{AgentId, ChannelId},
         problem::{Code, Problem, Result},
         secret::SecretText,

@@ -435,7 +435,9 @@ async fn comments_come_and_go_once_and_in_order() {
     for death in 0..deaths {
         for n in 1..=each {
             let text = (death * each + n).to_string();
-            threads.iter().for_each(|thread| fake.lock().unwrap().replies("F1", thread, &text));
+            for thread in &threads {
+                fake.lock().unwrap().replies("F1", thread, &text);
+            }
         }
         for &conversation in &conversations {
             let text = format!("{conversation}-{death}");

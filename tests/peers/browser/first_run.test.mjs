@@ -97,7 +97,7 @@ test('the steps follow what is there: a stopped agent is started, asked, and ans
   await page.waitForURL(/\/agents\/\d+/)
 })
 
-test('the first question is one that was asked in the panel, and each speaker has their own name', async (t) => {
+test('a person’s own first question stays, else the team’s first; each speaker has their own name', async (t) => {
   const ask = 'mutation($org: Id!, $agent: Id!) { startConversation(orgId: $org, input: { agentId: $agent, text: "How is the tide?" }) { id } }'
   const { startConversation } = await apiAs('ADMIN', ask, { agent: world.agent })
   await rests(startConversation.id)
@@ -122,12 +122,22 @@ test('the first question is one that was asked in the panel, and each speaker ha
     'the answer to who is outside',
   )
 
+  // What is asked later, there or elsewhere, is not shown.
+  const say = 'mutation($org: Id!, $id: Id!) { postMessage(orgId: $org, conversationId: $id, input: { text: "And the moon?" }) { id } }'
+  await apiAs('ADMIN', say, { id: startConversation.id })
+  await rests(startConversation.id)
+  await rests((await apiAs('ADMIN', ask.replace('tide', 'wind'), { agent: world.agent })).startConversation.id)
+
   const agent = await record('agent', world.agent, 'name')
-  const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/start` })
+  const page = await browse(t, { as: 'ADMIN', at: `/o/${world.org}/start` })
   const said = page.getByRole('list', { name: 'Conversation' }).getByRole('listitem')
-  await said.filter({ hasText: /^Ada Admin:\s*How is the tide\?/ }).waitFor()
+  await said.filter({ hasText: /^You:\s*How is the tide\?/ }).waitFor()
   await said.filter({ hasText: new RegExp(`^${agent.name}:\\s*You said: How is the tide`) }).waitFor()
-  assert.equal(await page.getByText('Where is it?').count(), 0)
+  assert.equal(await page.getByText(/Where is it\?|moon|wind/).count(), 0)
+
+  const others = await browse(t, { as: 'OWNER', at: `/o/${world.org}/start` })
+  await others.getByRole('list', { name: 'Conversation' }).getByText('How are the beans today?').first().waitFor()
+  assert.equal(await others.getByText(/tide|Where is it\?|moon|wind/).count(), 0)
 })
 
 test('people who may not set anything up are not shown how, and those who may not make a server see why', async (t) => {

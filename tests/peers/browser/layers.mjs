@@ -62,6 +62,7 @@ export const OF_WORK = [
   { of: 'app/sign-in-again.tsx', at: '/skills', does: signsOut, shown: dialog('Your session has ended'), firm: true },
   { of: 'app/filters.tsx', at: '/approvals', from: button(/^Severity/, false), shown: menu },
   { of: 'app/filters.tsx', at: '/approvals', from: field('Agent'), shown: choices },
+  { of: 'pages/usage/choice-menu.tsx', at: '/usage', from: button(/^Grouping:/, false), shown: menu },
   { of: 'app/saved-views.tsx', at: '/approvals', from: button('Saved views'), shown: menu },
   {
     of: 'app/saved-views-name.tsx', at: '/approvals?severity=HIGH',

@@ -3,6 +3,25 @@
 /** Sentences about what is wrong; none if all is well. */
 export const flaws = (page) => page.evaluate(look)
 
+/** Where the contents of a page's title, tabs, filters and table begin, as far as it has them. */
+export const leftEdges = (page) =>
+  page.evaluate(() => {
+    const edges = {}
+    const begins = (name, selector) => {
+      const element = document.querySelector(selector)
+      if (!element) return
+      const padding = Number.parseFloat(getComputedStyle(element).paddingLeft)
+      edges[name] = Math.round(element.getBoundingClientRect().left + element.clientLeft + padding)
+    }
+    begins('title', 'main h1')
+    begins('tabs', 'main nav[data-scroll-restoration-id] > a')
+    begins('head', 'main [role="columnheader"]')
+    begins('row', 'main [role="grid"] [role="gridcell"]')
+    const filter = document.querySelector('main input[type="search"]:first-child')
+    if (filter && filter.parentElement.localName !== 'search') edges.filter = Math.round(filter.getBoundingClientRect().left)
+    return edges
+  })
+
 /* Runs in the page. */
 function look() {
   const found = new Set()

@@ -112,7 +112,12 @@ test('an MCP server is made, reached in another way, given to an agent and archi
 test('a skill keeps its versions, and another person’s edit is shown beside mine', async (t) => {
   const name = fresh('refunds-')
   const page = await browse(t, { as: 'ADMIN', at: `${org}/skills?open=new` })
-  await dialog(page).getByLabel('Name', { exact: true }).fill(name)
+  const wrong = page.getByRole('alert').getByText('No slashes, and no dot at the beginning.')
+  const field = dialog(page).getByLabel('Name', { exact: true })
+  await field.pressSequentially('tone/of')
+  await wrong.waitFor()
+  await field.fill(name)
+  await wrong.waitFor({ state: 'detached' })
   await dialog(page).getByLabel('What it is for').fill('When to refund')
   await dialog(page).getByLabel('Text').fill('Ask first.')
   await dialog(page).getByRole('button', { name: 'Create the skill' }).click()

@@ -105,7 +105,7 @@ impl CalDav {
                 Some(404) => changes.removed.push(event),
                 // That of the calendar says that there is more.
                 _ if is_event(calendar, &event) && is_readable(resource) => {
-                    changes.changed.push(changed_event(event, resource))
+                    changes.changed.push(changed_event(event, resource));
                 }
                 _ => {}
             }

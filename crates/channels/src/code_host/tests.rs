@@ -14,7 +14,7 @@ fn rules() -> CodeHostRules {
     }
 }
 
-fn issue(action: &str, more: Value) -> Value {
+fn issue(action: &str, mut more: Value) -> Value {
     let mut payload = json!({
         "action": action, "sender": { "id": 5, "login": "ada", "type": "User" },
         "repository": { "id": 9, "full_name": "acme/shop" },
@@ -23,7 +23,7 @@ fn issue(action: &str, more: Value) -> Value {
             "assignees": [], "labels": [{ "name": "Agent" }], "updated_at": "2026-11-30T09:00:00Z",
         },
     });
-    payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    payload.as_object_mut().unwrap().append(more.as_object_mut().unwrap());
     payload
 }
 

@@ -351,10 +351,8 @@ async fn openssl(arguments: &[&str]) -> String {
 #[tokio::test]
 async fn a_service_account_signs_in_with_its_key() {
     let (address, fake) = fakes::drive::drive().await;
-    let key = openssl(&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"]).await;
-    let account =
-        json!({"type": "service_account", "client_email": "muster@project.test", "private_key": key});
-    let login = DriveLogin::GoogleService(account.to_string().into());
+    let account = service_account().await;
+    let login = || DriveLogin::GoogleService(account.as_str().into());
     let drive = folder(login(), "folder1", Some(address));
     drive.probe().await.unwrap();
     drive.choices(None).await.unwrap();
@@ -374,16 +372,10 @@ async fn a_service_account_signs_in_with_its_key() {
     std::fs::write(path("signed"), signed).unwrap();
     std::fs::write(path("signature"), URL_SAFE_NO_PAD.decode(signature).unwrap()).unwrap();
     openssl(&["pkey", "-in", &path("key"), "-pubout", "-out", &path("public")]).await;
-    let verified = openssl(&[
-        "dgst",
-        "-sha256",
-        "-verify",
-        &path("public"),
-        "-signature",
-        &path("signature"),
-        &path("signed"),
-    ]);
-    assert_eq!(verified.await.trim(), "Verified OK");
+    let (public, signature, signed) = (path("public"), path("signature"), path("signed"));
+    let files = ["-verify", &public, "-signature", &signature, &signed];
+    let verified = openssl(&[&["dgst", "-sha256"], &files[..]].concat()).await;
+    assert_eq!(verified.trim(), "Verified OK");
     fake.lock().unwrap().answers.push_back((400, json!({"error": "invalid_grant"})));
     let revoked = folder(login(), "folder1", Some(address)).probe().await;
     assert!(matches!(revoked, Err(Failure::Credentials(_))), "{revoked:?}");

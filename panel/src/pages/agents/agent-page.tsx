@@ -143,7 +143,7 @@ function partOf(tab: string, agent: AgentRecord, run: ReturnType<typeof useRun>)
     case 'settings':
       return (
         <PageBody>
-          <div className="mx-auto w-full max-w-5xl px-4 py-6 sm:px-6">
+          <div className="w-full max-w-5xl px-4 py-6 sm:px-6">
             <Settings />
           </div>
         </PageBody>

@@ -40,7 +40,7 @@ export const ApprovalRow = memo(function ApprovalRow({
       role="gridcell"
       tabIndex={-1}
       className={cx(
-        'flex min-h-16 items-center gap-3 border-l-3 py-2 pr-4 pl-3 sm:pr-6 sm:pl-5',
+        'flex min-h-16 items-center gap-3 border-l-3 py-2 pr-4 pl-3.25 sm:pr-6 sm:pl-5.25',
         isOpen ? EDGE[levelOf(approval)] : 'border-l-transparent',
       )}
     >

@@ -93,7 +93,7 @@ const COLUMNS: Column<Row>[] = [
     head: 'Last message',
     width: '7.5rem',
     from: 'md',
-    cell: ({ lastActivityAt }) => <Time at={lastActivityAt} none="–" />,
+    cell: ({ lastActivityAt }) => <Time at={lastActivityAt} />,
   },
 ]
 

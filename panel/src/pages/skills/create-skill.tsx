@@ -1,6 +1,6 @@
 // Creates a skill.
 import { useState } from 'react'
-import { refusalsOf } from '../../api/bounds'
+import { boundsOf, refusalsOf, refusalWhileTyping } from '../../api/bounds'
 import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
@@ -56,6 +56,7 @@ export function CreateSkill({
         label="Name"
         hint="Also the name of its folder, without slashes: tone-of-voice, for example."
         error={errors.name}
+        liveError={refusalWhileTyping(input.name, boundsOf('CreateSkillInput.name'))}
       >
         <TextInput
           value={input.name}

@@ -16,6 +16,7 @@ import { TextInput } from '../../ui/inputs'
 import { Markdown } from '../../ui/markdown'
 import { Notice } from '../../ui/notice'
 import { Visible } from '../../ui/visible'
+import { firstExchange } from './progress'
 import type { StartAgent, StartTalk } from './start-page'
 import { isOfDemo, SUGGESTIONS } from './suggestions'
 
@@ -27,7 +28,7 @@ const Ask = graphql(`
 const TalkQuery = graphql(`
   query FirstTalk($orgId: Id!, $conversationId: Id!) {
     conversation(orgId: $orgId, id: $conversationId) { id agent { id name } }
-    messages(orgId: $orgId, conversationId: $conversationId, limit: 20) {
+    messages(orgId: $orgId, conversationId: $conversationId, afterSeq: 0, limit: 100) {
       data { id seq role kind content authorName authorUserId }
     }
   }
@@ -41,7 +42,10 @@ export function AnswerStep({ agent, talk }: { agent: StartAgent; talk: StartTalk
   const [text, setText] = useState<string>(ofDemo ? SUGGESTIONS[0] : 'Good morning')
   const [problem, setProblem] = useState<string | null>(null)
   const [begun, begin] = useState<number | null>(null)
-  const shown = begun ?? talk?.id
+  // The page does not change to another conversation while it is read.
+  const [first, keepFirst] = useState(talk?.id)
+  if (first === undefined && talk) keepFirst(talk.id)
+  const shown = begun ?? first
   const submit = async (question: string) => {
     const wrong = refusal(question, boundsOf('StartConversationInput.text'))
     if (wrong) return setProblem(wrong)
@@ -124,7 +128,7 @@ function Talk({ id }: { id: number }) {
   })
   if (!data) return null
   const agent = data.conversation?.agent?.name ?? 'The agent'
-  const messages = (data.messages?.data ?? []).filter(({ kind }) => kind === 'TEXT')
+  const messages = firstExchange((data.messages?.data ?? []).filter(({ kind }) => kind === 'TEXT'))
   const answered = messages.some(({ role }) => role === 'ASSISTANT')
   return (
     <div className="space-y-2">

@@ -16,6 +16,7 @@ import { ListSkeleton } from '../../ui/skeleton'
 import { AgentStep } from './agent-step'
 import { AnswerStep } from './answer-step'
 import { NextSteps } from './next-steps'
+import { progressOf } from './progress'
 import { RealAgent } from './real-agent'
 import { ServerStep } from './server-step'
 
@@ -28,6 +29,9 @@ const StartQuery = graphql(`
     conversationFeed(orgId: $orgId, limit: 100) {
       data { id agentId transport lastMessage { seq role } }
     }
+    mine: conversationFeed(orgId: $orgId, mine: true, order: asc, limit: 100) {
+      data { id agentId transport lastMessage { seq role } }
+    }
   }
 `)
 
@@ -35,22 +39,6 @@ export type FirstRun = ResultOf<typeof StartQuery>
 export type StartServer = NonNullable<FirstRun['servers']>['data'][number]
 export type StartAgent = NonNullable<FirstRun['agentFeed']>['data'][number]
 export type StartTalk = NonNullable<FirstRun['conversationFeed']>['data'][number]
-
-/** The progress so far: the first connected server, running agent, and answered conversation. */
-export function progressOf(data: FirstRun) {
-  const servers = data.servers?.data ?? []
-  const agents = data.agentFeed?.data ?? []
-  // Messages from customers, by mail for example, are not tests by the team.
-  const talks = (data.conversationFeed?.data ?? []).filter(({ transport }) => transport === 'INTERNAL')
-  const server = servers.find(({ status }) => status === 'ONLINE' || status === 'DEGRADED')
-  const running = agents.filter(({ status }) => status === 'RUNNING')
-  // Answered, regardless of who started it: the agent wrote last. Better one that runs, and can be asked again.
-  const ended = talks.filter(({ lastMessage }) => lastMessage?.role === 'ASSISTANT')
-  const answered = ended.find(({ agentId }) => running.some(({ id }) => id === agentId)) ?? ended[0]
-  // The agent that answered, so that all steps refer to the same one.
-  const agent = running.find(({ id }) => id === answered?.agentId) ?? running[0]
-  return { servers, agents, talks, server, agent, answered }
-}
 
 export function StartPage() {
   const org = useOrg()

@@ -3,15 +3,16 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Download } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
+import { FilterBar } from '../../app/filters'
 import { useOrg } from '../../app/organization'
 import { SpentThisMonth } from '../../app/spending/spent'
 import { ActionButton } from '../../ui/actions'
 import { downloadText } from '../../ui/download'
-import { Select } from '../../ui/inputs'
 import { PageBody, PageHeader } from '../../ui/page'
 import { Panel } from '../../ui/panel'
 import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
+import { ChoiceMenu } from './choice-menu'
 import { csvOf } from './csv'
 import { dayIn, daysOf } from './period'
 import { linesOf } from './series'
@@ -37,7 +38,6 @@ const PERIODS = [
   { value: 'MONTH', label: 'This month' },
   { value: 'LAST_MONTH', label: 'Last month' },
 ] as const
-const SELECT = 'w-auto'
 
 export function UsagePage() {
   const org = useOrg()
@@ -78,29 +78,16 @@ export function UsagePage() {
           </ActionButton>
         }
       >
-        <div className="flex flex-wrap gap-2 pb-2">
-          <Select
-            aria-label="What to show"
-            className={SELECT}
+        <FilterBar filters={{ measure: search.measure, by: search.by, period: search.period }} onChange={set}>
+          <ChoiceMenu
+            label="Measure"
             options={MEASURES}
             value={measure}
             onValue={(measure) => set({ measure })}
           />
-          <Select
-            aria-label="Grouping"
-            className={SELECT}
-            options={GROUPINGS}
-            value={by}
-            onValue={(by) => set({ by })}
-          />
-          <Select
-            aria-label="Period"
-            className={SELECT}
-            options={PERIODS}
-            value={period}
-            onValue={(period) => set({ period })}
-          />
-        </div>
+          <ChoiceMenu label="Grouping" options={GROUPINGS} value={by} onValue={(by) => set({ by })} />
+          <ChoiceMenu label="Period" options={PERIODS} value={period} onValue={(period) => set({ period })} />
+        </FilterBar>
       </PageHeader>
       <PageBody>
         <div className="w-full max-w-6xl px-4 py-6 sm:px-6">

@@ -25,70 +25,73 @@ export function Picker({
   const found = useChoices(choices, search, text, isOpen)
   return (
     <CSPProvider disableStyleElements>
-      <Base.Root<Choice>
-        items={found ?? NONE}
-        filter={null}
-        value={value}
-        disabled={disabled}
-        loopFocus={false}
-        autoHighlight
-        itemToStringLabel={({ name }) => name}
-        isItemEqualToValue={same}
-        onValueChange={(next) => onValue(next)}
-        onInputValueChange={(next, { reason }) => setText(reason === 'item-press' ? '' : next)}
-        onOpenChange={(open, { reason }) => {
-          setOpen(open)
-          if (open && reason !== 'input-change') setText('')
-        }}
-      >
-        <Base.InputGroup className="relative flex">
-          <Base.Input
-            id={id}
-            {...rest}
-            placeholder={placeholder}
-            className="control pr-14"
-            onKeyDown={stayInForm}
-          />
-          <span className="absolute inset-y-0 right-1.5 flex items-center text-faint">
-            {clearable && value && (
-              <Base.Clear
-                aria-label="Clear"
+      {/* One element: a field would put a gap before the root's hidden input. */}
+      <div>
+        <Base.Root<Choice>
+          items={found ?? NONE}
+          filter={null}
+          value={value}
+          disabled={disabled}
+          loopFocus={false}
+          autoHighlight
+          itemToStringLabel={({ name }) => name}
+          isItemEqualToValue={same}
+          onValueChange={(next) => onValue(next)}
+          onInputValueChange={(next, { reason }) => setText(reason === 'item-press' ? '' : next)}
+          onOpenChange={(open, { reason }) => {
+            setOpen(open)
+            if (open && reason !== 'input-change') setText('')
+          }}
+        >
+          <Base.InputGroup className="relative flex">
+            <Base.Input
+              id={id}
+              {...rest}
+              placeholder={placeholder}
+              className="control pr-14"
+              onKeyDown={stayInForm}
+            />
+            <span className="absolute inset-y-0 right-1.5 flex items-center text-faint">
+              {clearable && value && (
+                <Base.Clear
+                  aria-label="Clear"
+                  className="grid size-6 place-items-center rounded hover:text-ink"
+                >
+                  <X size={14} aria-hidden />
+                </Base.Clear>
+              )}
+              <Base.Trigger
+                aria-label="Show choices"
                 className="grid size-6 place-items-center rounded hover:text-ink"
               >
-                <X size={14} aria-hidden />
-              </Base.Clear>
-            )}
-            <Base.Trigger
-              aria-label="Show choices"
-              className="grid size-6 place-items-center rounded hover:text-ink"
-            >
-              <ChevronsUpDown size={14} aria-hidden />
-            </Base.Trigger>
-          </span>
-        </Base.InputGroup>
-        <Base.Portal>
-          <Base.Positioner sideOffset={4} className="z-[60] outline-none">
-            <Base.Popup className="arrive max-h-72 w-(--anchor-width) min-w-56 overflow-y-auto rounded-control border border-line bg-raised p-1 shadow-raised">
-              <Base.Empty className="px-2 py-1.5 text-muted empty:hidden">
-                {found && (empty ?? 'Nothing found.')}
-              </Base.Empty>
-              <Base.List>
-                {(choice: Choice) => (
-                  <Base.Item
-                    key={choice.id}
-                    value={choice}
-                    className="flex items-center gap-2 rounded-[5px] px-2 py-1.5 outline-none data-[highlighted]:bg-hover coarse:py-2.5"
-                  >
-                    <span className="min-w-0 grow truncate">{choice.name}</span>
-                    {choice.detail && <span className="shrink-0 text-xs text-muted">{choice.detail}</span>}
-                    <Base.ItemIndicator className="text-accent-text">✓</Base.ItemIndicator>
-                  </Base.Item>
-                )}
-              </Base.List>
-            </Base.Popup>
-          </Base.Positioner>
-        </Base.Portal>
-      </Base.Root>
+                <ChevronsUpDown size={14} aria-hidden />
+              </Base.Trigger>
+            </span>
+          </Base.InputGroup>
+          <Base.Portal>
+            <Base.Positioner sideOffset={4} className="z-[60] outline-none">
+              <Base.Popup className="arrive max-h-72 w-(--anchor-width) min-w-56 overflow-y-auto rounded-control border border-line bg-raised p-1 shadow-raised">
+                <Base.Empty className="px-2 py-1.5 text-muted empty:hidden">
+                  {found && (empty ?? 'Nothing found.')}
+                </Base.Empty>
+                <Base.List>
+                  {(choice: Choice) => (
+                    <Base.Item
+                      key={choice.id}
+                      value={choice}
+                      className="flex items-center gap-2 rounded-[5px] px-2 py-1.5 outline-none data-[highlighted]:bg-hover coarse:py-2.5"
+                    >
+                      <span className="min-w-0 grow truncate">{choice.name}</span>
+                      {choice.detail && <span className="shrink-0 text-xs text-muted">{choice.detail}</span>}
+                      <Base.ItemIndicator className="text-accent-text">✓</Base.ItemIndicator>
+                    </Base.Item>
+                  )}
+                </Base.List>
+              </Base.Popup>
+            </Base.Positioner>
+          </Base.Portal>
+        </Base.Root>
+      </div>
     </CSPProvider>
   )
 }

@@ -43,6 +43,27 @@ impl Filler<'_> {
         ];
         let channel = self.insert("channels", row).await;
         all.channels.push(channel);
+        self.of_channel(all, i, n, channel).await;
+        let row = vec![
+            ("name", text(format!("Contact {n}"))),
+            ("created_at", self.at(i)),
+            ("updated_at", self.at(i)),
+        ];
+        let contact = self.insert("contacts", row).await;
+        all.contacts.push(contact);
+        let row = vec![
+            ("contact_id", contact.into()),
+            ("channel_id", channel.into()),
+            ("transport", text(transport)),
+            ("origin_id", text(format!("origin of {n}"))),
+            ("created_at", self.at(i)),
+            ("updated_at", self.at(i)),
+        ];
+        all.identities.push(self.insert("identities", row).await);
+    }
+
+    /// The rows that belong to a channel.
+    async fn of_channel(&self, all: &Population, i: usize, n: u32, channel: i64) {
         for origin in 0..=i % 3 {
             let row = vec![
                 ("channel_id", channel.into()),
@@ -95,22 +116,6 @@ impl Filler<'_> {
             ("expires_at", self.at(i)),
         ];
         self.link("channel_link_codes", row).await;
-        let row = vec![
-            ("name", text(format!("Contact {n}"))),
-            ("created_at", self.at(i)),
-            ("updated_at", self.at(i)),
-        ];
-        let contact = self.insert("contacts", row).await;
-        all.contacts.push(contact);
-        let row = vec![
-            ("contact_id", contact.into()),
-            ("channel_id", channel.into()),
-            ("transport", text(transport)),
-            ("origin_id", text(format!("origin of {n}"))),
-            ("created_at", self.at(i)),
-            ("updated_at", self.at(i)),
-        ];
-        all.identities.push(self.insert("identities", row).await);
     }
 
     pub(super) async fn conversation(&self, all: &mut Population, i: usize) {
