@@ -249,7 +249,7 @@ impl ChannelMutation {
         .await
     }
 
-    /// Sends a fixed text through a channel and returns the vendor's answer: to one of its conversations, which also
+    /// Sends a test message through a channel and returns the vendor's answer: to one of its conversations, which also
     /// needs `agent.interact`; without one to a webhook's URL, or from a mailbox to the caller's own address. The text
     /// joins no conversation.
     #[graphql(directive = permit::apply(Permission::AgentEdit), directive = confirmed_email::apply())]

@@ -15,11 +15,11 @@ import { useFindConversations } from './conversations-found'
 
 /** Where a test goes without a conversation. Other transports need one. */
 const RECIPIENTS: Record<string, string | undefined> = {
-  EMAIL: 'Sends a fixed text from the mailbox to your own address.',
-  WEBHOOK: 'Sends a fixed text to the address for outgoing messages.',
+  EMAIL: 'Sends a test message from the mailbox to your own address.',
+  WEBHOOK: 'Sends a test message to the address for outgoing messages.',
 }
 const CHOSEN =
-  'Sends a fixed text to a conversation that you choose. The people in it see it; the agent doesn’t.'
+  'Sends a test message to a conversation that you choose. The people in it see it; the agent doesn’t.'
 
 export function TestMessage({ channel }: { channel: Channel }) {
   const { transport, direction } = channel
