@@ -246,6 +246,8 @@ fn a_secret_is_read_from_its_file() {
                 mail.url.as_ref(),
                 channels.google_client_secret.as_ref(),
                 channels.github_client_secret.as_ref(),
+                channels.github_app_key.as_ref(),
+                channels.github_webhook_secret.as_ref(),
             ];
             Ok::<_, ConfigError>(secrets.map(|secret| secret.map(|text| text.expose_secret().to_owned())))
         };
