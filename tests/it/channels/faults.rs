@@ -242,6 +242,9 @@ async fn github_says(client: &Client, url: &str, fake: &github::Shared, issue: u
 
 /// A channel of the installation, which Ada authorizes.
 async fn connect_github(house: &House, agent: i64) {
+    let account =
+        ["user", "create", "--email", "a@example.org", "--name", "Ada", "--confirmed", "--password-stdin"];
+    house.program.json_told(&account, "a password of hers\n");
     let (org, owner) = (house.tenant.org, house.owner());
     let body = json!({ "name": "Code", "transport": "CODE_HOST", "agent_id": agent, "code_host": {
         "installation_id": 7, "repos": ["acme/shop"], "listen_scope": "all" } });

@@ -46,6 +46,7 @@ RULES = [
     *each(CHANNELS, ["/webhook/outbound_url"], ["NOT_ALLOWED", "REQUIRED"], "an address that can be reached; where it sends"),
     *each(CHANNELS, ["/webhook/signature_header"], ["NOT_ALLOWED"], "a header's name, and none that means something else"),
     *each(CHANNELS, ["/email/imap/host", "/email/smtp/host", "/email/smtp/from"], ["NOT_ALLOWED"], "hosts, an address"),
+    *each(CHANNELS, ["/email/authserv_id"], ["NOT_ALLOWED"], "a server's name"),
     ("POST /channel/{id}/whitelist", "/origin_id", "NOT_ALLOWED", "in a mailbox's list, an address"),
     *each(
         CHANNELS,
@@ -117,7 +118,7 @@ RARE = {
 
 # Bodies that fit the document, and that chance seldom makes: (operation, body). Each is sent for every id that there is.
 # What `run` has ids for is filled in.
-EMAIL = {"imap": {"host": "a host"}, "smtp": {"host": "a host", "from": "nobody"}}
+EMAIL = {"imap": {"host": "a host"}, "smtp": {"host": "a host", "from": "nobody"}, "authserv_id": "no name"}
 CALENDAR = {"url": "no address", "calendar_whitelist": [{"id": "same"}, {"id": "same"}]}
 WEBHOOK = {"outbound_url": "no address", "signature_header": "content-type"}
 FIELDS = [
