@@ -112,6 +112,7 @@ RULES = [
 # What a run need not come upon, and why: (operation, place, code) of a rule.
 RARE = {
     (CHANNEL, "/email/smtp/pass", "REQUIRED"): "needs a channel whose password a request before has set",
+    (CHANNEL, "/code_host/installation_id", "REQUIRED"): "needs a channel at GitHub",
     (CHANNEL, "/code_host/repos", "REQUIRED"): "needs a channel at a host that the operator names",
     (CHANNEL, "/is_active", "NOT_ALLOWED"): "needs a channel at GitHub that a request before has not switched off",
 }
@@ -156,6 +157,8 @@ EXAMPLES = [
     (CHANNEL, {"webhook": {"outbound_url": None}}),
     (CHANNEL, {"code_host": {"repos": ["../.."]}}),
     (CHANNEL, {"code_host": {"host": "not.the.operators"}}),
+    (CHANNEL, {"drive": {"url": "ftp://dav.example.org", "user": None}, "calendar": {"user": None}}),
+    ("POST /channel/{id}/whitelist", {"origin_id": "no address"}),
     (CHANNEL, {"is_active": True}),
     (CHANNEL, {"direction": "BIDIRECTIONAL"}),
     (CHANNEL, {"alert_recipient_user_ids": [NOTHING], "notify_conversation_id": NOTHING}),
