@@ -11,9 +11,6 @@ use parking_lot::Mutex;
 
 use crate::host_services::HostServices;
 
-/// Between two reports of a credential, whose every request would otherwise be an event.
-const PERIOD: Duration = Duration::from_hours(1);
-
 pub struct CredentialUses {
     services: Arc<dyn HostServices>,
     /// When each was last reported.
@@ -25,10 +22,11 @@ impl CredentialUses {
         Self { services, reported: Mutex::default() }
     }
 
-    /// Reports that these credentials are used, except those reported within the last hour.
+    /// Reports that these credentials are used, except those reported within the last hour: each request would otherwise
+    /// be an event.
     pub fn note(&self, credentials: &[i64]) {
         let mut reported = self.reported.lock();
-        let is_due = |id: &i64| reported.get(id).is_none_or(|at| at.elapsed() >= PERIOD);
+        let is_due = |id: &i64| reported.get(id).is_none_or(|at| at.elapsed() >= Duration::from_hours(1));
         let due: Vec<i64> = credentials.iter().copied().filter(is_due).collect();
         let now = Instant::now();
         reported.extend(due.iter().map(|id| (*id, now)));

@@ -116,7 +116,7 @@ async fn a_channel_is_active_once_a_person_reaches_its_installation() {
 }
 
 #[tokio::test]
-async fn githubs_answer_counts_only_for_the_installation_that_it_is_about() {
+async fn githubs_answer_counts_only_for_its_own_installation() {
     let (address, fake) = github().await;
     let app = app_with(address, with_app).await;
     let channel = connect(&app, body(app.agent().await)).await;

@@ -20,7 +20,7 @@ pub fn error(answer: Answer) -> Value {
 }
 
 #[tokio::test]
-async fn a_webhook_s_receiver_gets_the_message_and_its_answer_is_shown() {
+async fn a_webhooks_answer_to_the_message_is_shown() {
     let (app, receiver, channel, conversation) = receiving(&[200, 500]).await;
     assert_eq!(error(test(&app, &app.operator, channel, None).await), Value::Null);
     let failed = error(test(&app, &app.operator, channel, None).await);
@@ -38,7 +38,7 @@ async fn a_webhook_s_receiver_gets_the_message_and_its_answer_is_shown() {
 }
 
 #[tokio::test]
-async fn a_chat_gets_the_message_only_through_a_conversation_of_the_channel() {
+async fn a_chat_gets_the_message_through_its_conversation_only() {
     let (app, telegram, channel, conversation) = begun_by(said(1, "Hello")).await;
     let channel = channel["id"].as_i64().unwrap();
     let free = test(&app, &app.operator, channel, None).await;

@@ -14,7 +14,7 @@ export const leftEdges = (page) =>
       edges[name] = Math.round(element.getBoundingClientRect().left + element.clientLeft + padding)
     }
     begins('title', 'main h1')
-    begins('tabs', 'main nav[data-scroll-restoration-id] > a')
+    begins('tabs', 'main nav[data-scroll-restoration-id]:not(aside nav) > a')
     begins('head', 'main [role="columnheader"]')
     begins('row', 'main [role="grid"] [role="gridcell"]')
     const filter = document.querySelector('main input[type="search"]:first-child')

@@ -169,7 +169,7 @@ impl CalDav {
         for resource in &self.ask(calendar, body).await?.resources {
             if let Some(text) = resource.property("c:calendar-data") {
                 let Changed { event, version, .. } = changed_event(self.path(resource)?, resource);
-                let text = text[..text.floor_char_boundary(icalendar::LONGEST)].to_owned();
+                let text = icalendar::readable_part(text).to_owned();
                 objects.push(Object { event, version, text });
             }
         }

@@ -21,8 +21,10 @@ pub use self::{
 };
 use crate::bounds;
 
-/// Bytes of a calendar that are read.
-pub const LONGEST: usize = 256 << 10;
+/// The part of a calendar that is read, as anyone can send a long one.
+pub fn readable_part(calendar: &str) -> &str {
+    &calendar[..calendar.floor_char_boundary(256 << 10)]
+}
 
 /// The text of a calendar's first event or task, in a mail from this address. `None`: it has none.
 pub fn describe_calendar(calendar: &str, from: &str) -> Option<String> {
@@ -46,7 +48,7 @@ impl Calendar {
     /// Reads a calendar that came from this address.
     pub fn read(calendar: &str, from: &str) -> Self {
         let mut read = Self::default();
-        read.add_lines(&unfold(&calendar[..calendar.floor_char_boundary(LONGEST)]), from);
+        read.add_lines(&unfold(readable_part(calendar)), from);
         read
     }
 
