@@ -15,7 +15,7 @@ import { useFindConversations } from './conversations-found'
 
 /** Where a test goes without a conversation. Other transports need one. */
 const RECIPIENTS: Record<string, string | undefined> = {
-  EMAIL: 'Sends a test message from the mailbox to your own address.',
+  EMAIL: 'Sends a test message to your own address.',
   WEBHOOK: 'Sends a test message to the address for outgoing messages.',
 }
 const CHOSEN =
