@@ -22,12 +22,12 @@ try {
   show({ folder: folder.name, type: folder.mimeType });
   const { data: begin } = await drive.changes.getStartPageToken(all);
   const media = { mimeType: "text/plain", body: "bytes of b" };
-  const requestBody = { name: "b.txt", mimeType: "text/plain", parents: ["folder1"], appProperties: { muster: "d-2" } };
+  const requestBody = { name: "b.txt", mimeType: "text/plain", parents: ["folder1"], appProperties: { muster: "d-2-70745489" } };
   const { data: put } = await drive.files.create({ requestBody, media, fields: "id", ...all }, { rootUrl });
   const { data: changes } = await drive.changes.list({ pageToken: begin.startPageToken, pageSize: 1000, ...both });
   show({ changes: changes.changes.length, moved: changes.newStartPageToken !== begin.startPageToken });
   show({ files: await list("'folder1' in parents and trashed = false") });
-  show({ put: await list("appProperties has { key='muster' and value='d-2' } and trashed = false") });
+  show({ put: await list("appProperties has { key='muster' and value='d-2-70745489' } and trashed = false") });
   const { data: bytes } = await drive.files.get({ fileId: put.id, alt: "media", ...all }, { responseType: "text" });
   const { data: text } = await drive.files.export({ fileId: put.id, mimeType: "text/plain" }, { responseType: "text" });
   show({ bytes, text });
